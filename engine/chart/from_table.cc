@@ -6,10 +6,13 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
+#include "engine/python/value.h"
 #include "engine/results/table/columns.h"
 #include "engine/results/table/marks.h"
 #include "engine/statistics/intervals.h"
@@ -198,11 +201,13 @@ class FigureMaker {
       ++missing_;
       return Status::ok();
     }
-    if (!y->number()) {
+    // A value without a type is the number that it reads as.
+    const std::optional<Value> number = y->number() ? *y : number_in(y->str());
+    if (!number) {
       return Status::error(fmt::format("row {}: '{}' is '{}', not a number", index + 1,
                                        y_->name.value, shown(y->str())));
     }
-    ChartPoint point{by_name_ ? 0 : x->as_double(), y->as_double(), {}, {}};
+    ChartPoint point{by_name_ ? 0 : x->as_double(), number->as_double(), {}, {}};
     if (!std::isfinite(point.x) || !std::isfinite(point.y)) {
       ++infinite_;
       return Status::ok();

@@ -99,6 +99,7 @@ void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
   // Names that a run has stored were accepted when it was begun.
   const bool strict_names = benchmark.rules.unknown_names_are_errors && !options.stored;
   check_statistics(benchmark, diagnostics);
+  if (strict_names) check_numbers(benchmark, diagnostics);
   if (options.run != nullptr) {
     check_named_by_results(benchmark, removed, strict_names, sources, diagnostics);
     return;

@@ -143,9 +143,7 @@ file that uses a key marked **T** itself is read like this in any case. In plain
 `true` is no word of Python. In an expression, compare the text, or write Python's own: a parameter `amp` with the
 values `true` and `false` is used as `active: "'$amp' == 'true'"`. An expression that is `true` or `false` alone needs
 neither: `active: $amp`. In conditions of `where` and of results, `amp` is the text, which is neither true nor false:
-`amp == 'true'`. There, 12.10 and 12.1 are two texts. A value without a type that reads as a number is a number beside
-numbers: `n == 4`, `n < 8` and `n * 2` do not need a `type`. Where a number is equal that is written in another form, as
-`ver == 12.1` with 12.10 and `n == 16` with 0x10, it could be text or number, which is an error that says so.
+`amp == 'true'`.
 
 Save this as `plain.yaml`:
 
@@ -172,6 +170,21 @@ CUDA 12.9, amp=true
 CUDA 12.10, amp=true
 CUDA 12.10, amp=false
 ```
+
+## Values without a type
+
+A parameter or pattern without `type` has texts. Where a number is needed:
+
+| where | a value without a type |
+|---|---|
+| Python: `where`, `filter`, `expression`, the condition of a reference | a text beside texts, and beside numbers the number that it reads as: `n == 4`, `n < 8` and `n * 2` need no `type` |
+| what an `expression` gives, as `max(n, 5)`, in a column with `statistic`, `better` or `relative_to`; `y` of a chart | the number that it reads as. Any other text is an error. |
+| `statistic`, `better`, `relative_to`, `until`, `measured_over`, `of` of a reference, and names such as `NAME_avg` and `NAME_median` | an error of `validate`: give it `type: float` or `type: int` |
+| all else, as `sort` and `x` of a chart | the text |
+
+A number is written in the same form where they are equal: `n == 0x10` with 0x10. In another form, as `n == 16` with 0x10,
+`ver == 12.1` with 12.10, and two such values 12.10 and 12.1, it could be text or number, which is an error that says so.
+`'$n'`, `str(n)` and `complex(n)` read the text. In plain JUBE language `$n` is put in as text, as JUBE does.
 
 ## Variables in `env`
 

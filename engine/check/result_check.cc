@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <string>
 #include <variant>
 
+#include "engine/python/tokens.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
@@ -35,18 +38,11 @@ void check_column(const Benchmark& benchmark, const Column& column, Diagnostics&
                       "give the plain column the statistic and leave it out here");
     return;
   }
-  const Pattern* pattern = find_pattern(benchmark, name);
   if (!is_match_value(benchmark, name)) {
     diagnostics.error(column.name.mark,
                       fmt::format("column '{}' is not a pattern; a statistic is of a number that "
                                   "each repeat prints",
                                   name));
-  } else if (pattern != nullptr && pattern->type == ValueType::string) {
-    diagnostics.error(column.name.mark,
-                      fmt::format("column '{}': the pattern's type is string, and a statistic is "
-                                  "of numbers",
-                                  name),
-                      "give the pattern `type: float` or `type: int`");
   }
 }
 
@@ -73,6 +69,97 @@ void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
     for (const Column& column : table->columns) check_column(benchmark, column, diagnostics);
     check_expression_names(*table, diagnostics);
   }
+}
+
+namespace {
+
+// Finds texts where a key needs numbers. The rule stands in the reference ("Values without a type"):
+// Python takes such a value for a number beside numbers, and these keys need a `type`.
+class NumberCheck {
+ public:
+  NumberCheck(const Benchmark& benchmark, Diagnostics& diagnostics)
+      : benchmark_(benchmark), diagnostics_(diagnostics) {}
+
+  void check() {
+    for (const Step& step : benchmark_.steps) need("until", step.until.metric, "`until`");
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& pattern : set.patterns)
+        need(fmt::format("pattern '{}'", pattern.name.value), pattern.measured_over,
+             "`measured_over`");
+    }
+    for (const Result& result : benchmark_.results) {
+      for (const auto& output : result.outputs) std::visit([&](const auto& o) { look(o); }, output);
+    }
+  }
+
+ private:
+  void look(const Table& table) {
+    for (const Column& column : table.columns) look(column);
+    look("the filter", table.filter);
+    for (const Reference& reference : table.references) {
+      const std::string what = fmt::format("a reference of '{}'", reference.column.value);
+      if (reference.of.empty()) {
+        look(what, reference.condition);
+      } else {
+        need(what, {reference.column.value, reference.condition.mark}, "`of`");
+      }
+      look(what, reference.where);
+    }
+  }
+  void look(const Database& database) {
+    for (const Column& key : database.keys) look(key);
+    look("the filter", database.filter);
+  }
+  void look(const Syslog& syslog) {
+    for (const Column& key : syslog.keys) look(key);
+    look("the filter", syslog.filter);
+  }
+
+  void look(const Column& column) {
+    const std::string what = fmt::format("column '{}'", column.column_title());
+    if (!column.expression.value.empty()) {
+      look(what, column.expression);
+    } else if (column.statistic != nullptr) {
+      need(what, column.name, "a statistic");
+    } else if (!column.relative_to.empty()) {
+      need(what, column.name, "`relative_to`");
+    } else if (column.better != Better::unknown) {
+      need(what, column.name, "`better`");
+    } else if (!column.null_value_set) {  // else the file says what a missing value means
+      refuse_statistic(what, column.name.value, column.name.mark);
+    }
+  }
+  // An expression may name a statistic of numbers.
+  void look(const std::string& what, const Text& expression) {
+    for (const std::string& name : names_read(expression.value))
+      refuse_statistic(what, name, expression.mark);
+  }
+
+  void need(const std::string& what, const Text& name, const char* needs) {
+    if (const std::optional<TextValue> text = text_named(benchmark_, name.value))
+      refuse(what, *text, fmt::format("{} needs numbers", needs), name.mark);
+  }
+  void refuse_statistic(const std::string& what, const std::string& name, const Mark& mark) {
+    if (!is_of_numbers(benchmark_, name)) return;
+    if (const std::optional<TextValue> text = text_named(benchmark_, name))
+      refuse(what, *text, fmt::format("'{}' needs numbers", name), mark);
+  }
+  void refuse(const std::string& what, const TextValue& text, const std::string& need,
+              const Mark& mark) {
+    diagnostics_.error(
+        mark,
+        fmt::format("{}: the type of {} '{}' is string, and {}", what, text.kind, text.name, need),
+        fmt::format("give the {} `type: float` or `type: int`", text.kind));
+  }
+
+  const Benchmark& benchmark_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void check_numbers(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  NumberCheck(benchmark, diagnostics).check();
 }
 
 namespace {

@@ -178,7 +178,9 @@ const Element* SetBuilder::initial(const Element& element, const SetFile& home,
     circular_.insert(open_sets_.begin(), open_sets_.end());
     return nullptr;
   }
-  if (open_sets_.size() >= kDeepestInit) {
+  const auto depth = depths_.find(found);
+  const size_t below = depth == depths_.end() ? 0 : depth->second;
+  if (open_sets_.size() + below >= kDeepestInit) {
     diagnostics_.error(init.mark,
                        fmt::format("init_with goes through more than {} sets", kDeepestInit));
     return nullptr;

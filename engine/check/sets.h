@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -100,7 +101,14 @@ class SetBuilder {
     const SetFile* file = nullptr;
     open_sets_.push_back(set_key(element.name, strip(element.get("name")), home));
     const Element* base = initial(element, home, &file);
-    Set set = base ? (this->*build)(*base, *file) : Set{};
+    Set set;
+    if (base != nullptr) {
+      auto& known = std::get<std::map<const Element*, Set>>(initial_sets_);
+      auto found = known.find(base);
+      if (found == known.end()) found = known.emplace(base, (this->*build)(*base, *file)).first;
+      set = found->second;
+      depths_[&element] = depths_[base] + 1;
+    }
     open_sets_.pop_back();
     return set;
   }
@@ -134,8 +142,14 @@ class SetBuilder {
   const Rules& rules_;
   const StepKinds& kinds_;
   Diagnostics& diagnostics_;
-  std::vector<std::string> open_sets_;  // keys of the sets being made, along the init_with
-  std::set<std::string> circular_;      // keys of sets whose circle has been reported
+  // The sets that an init_with names, each made once: a chain of them would be made again for each
+  // of its sets.
+  std::tuple<std::map<const Element*, ParameterSet>, std::map<const Element*, SubstituteSet>,
+             std::map<const Element*, FileSet>, std::map<const Element*, PatternSet>>
+      initial_sets_;
+  std::map<const Element*, size_t> depths_;  // the number of sets that an init_with leads through
+  std::vector<std::string> open_sets_;       // keys of the sets being made, along the init_with
+  std::set<std::string> circular_;           // keys of sets whose circle has been reported
 };
 
 }  // namespace tally

@@ -37,7 +37,8 @@ class Number(str):
         if isinstance(other, (Number, *PLAIN)):
             number = other.number if isinstance(other, Number) else other
             if number == self.number and same is not True:
-                if isinstance(other, Number) or str.__str__(self) not in (str(other), str(self.number)):
+                written = getattr(other, 'text', None)
+                if isinstance(other, Number) or str.__str__(self) not in (str(other), str(self.number), written):
                     raise TypeError(self.words)
                 return True
         return same is True
@@ -61,11 +62,11 @@ def refused(name, always):
 
 def calculated(operation, name):
     of_text = getattr(str, name, None)
-    def forward(self, other):
+    def forward(self, other, *more):  # more: pow(a, b, c)
         if isinstance(other, PLAIN):
-            return operation(self.number, other)
+            return operation(self.number, other, *more)
         if isinstance(other, Number):
-            return operation(self.number, other.number)
+            return operation(self.number, other.number, *more)
         return of_text(self, other) if of_text else NotImplemented
     def backward(self, other):
         if isinstance(other, str):  # a text times a number, a format
@@ -75,9 +76,11 @@ def calculated(operation, name):
 
 for each in 'eq ne lt le gt ge'.split():
     setattr(Flag, f'__{each}__', refused(f'__{each}__', False))
-for each in 'lt le gt ge add sub mul truediv floordiv mod pow and or xor lshift rshift'.split():
+BUILTIN = {'pow': pow, 'divmod': divmod}
+for each in 'lt le gt ge add sub mul truediv floordiv mod divmod pow and or xor lshift rshift'.split():
     name = f'__{each}__'
-    forward, backward = calculated(getattr(_operator, each, None) or getattr(_operator, each + '_'), name)
+    operation = BUILTIN.get(each) or getattr(_operator, each, None) or getattr(_operator, each + '_')
+    forward, backward = calculated(operation, name)
     setattr(Number, name, forward)
     if each not in ('lt', 'le', 'gt', 'ge'):
         setattr(Number, f'__r{each}__', backward)
@@ -108,7 +111,37 @@ def text_of(text, name, number=None):
         known.name, known.number = name, number
     return known
 
-names = {'__builtins__': __builtins__, '__name__': 'jube', 'os': os, 'sys': sys, '__text__': text_of}
+class Written:
+    """A number of an expression that knows how it is written: 1e-4 is the text 1e-4."""
+    def __neg__(self):
+        return signed(type(self), '-', self, self.plain.__neg__(self))
+
+    def __pos__(self):
+        return signed(type(self), '+', self, self.plain.__pos__(self))
+
+class Whole(Written, int):
+    plain = int
+
+class Floating(Written, float):
+    plain = float
+
+Whole.__name__, Floating.__name__ = 'int', 'float'
+
+def signed(kind, sign, number, value):
+    made = kind(value)
+    made.text = sign + number.text
+    return made
+
+def number_of(text):
+    try:
+        made = Whole(int(text, 0))
+    except ValueError:
+        made = Floating(text)
+    made.text = text
+    return made
+
+names = {'__builtins__': __builtins__, '__name__': 'jube', 'os': os, 'sys': sys, '__text__': text_of,
+         '__number__': number_of}
 compiled = {}
 
 def provide(text):
@@ -137,7 +170,7 @@ def answer(text):
 // character of a text says what is asked: s, whether it can be parsed; n, also whether every name
 // that is certainly looked up exists.
 inline constexpr const char* python_read = R"PY(
-known = set(dir(__builtins__)) | set(lazy) | {'os', 'sys', '__builtins__', '__name__', '__text__'}
+known = set(dir(__builtins__)) | set(lazy) | {'os', 'sys', '__builtins__', '__name__', '__text__', '__number__'}
 known |= {'exit', 'quit', 'help', 'copyright', 'credits', 'license'}  # of Python's module site
 
 def certain(node):

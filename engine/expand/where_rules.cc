@@ -76,7 +76,7 @@ struct Rule {
       values += "),";
     }
     if (slots.empty()) names = "_,", values = "(0,),";
-    return "[bool(\n" + text + "\n) for " + names + " in [" + values + "]]";
+    return "[bool(\n" + with_written_numbers(text) + "\n) for " + names + " in [" + values + "]]";
   }
 };
 

@@ -4,8 +4,11 @@
 
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "engine/base/text.h"
+#include "engine/python/tokens.h"
 #include "engine/python/value.h"
 
 namespace tally {
@@ -56,6 +59,24 @@ std::string guarded_literal(std::string_view name, std::string_view text, bool n
   const std::optional<Value> value = numbers ? number_in(text) : std::nullopt;
   if (!value) return plain;
   return fmt::format("__text__({}, {}, {})", plain, python_string(name), literal(*value));
+}
+
+std::string with_written_numbers(std::string_view expression) {
+  std::string out;
+  for (const PythonToken& token : tokens_of(expression)) {
+    // Within f'...' a text in quotes may end it.
+    if (token.kind == TokenKind::text && token.text.ends_with('{')) return std::string(expression);
+    const std::string_view text = token.text;
+    const std::optional<Value> number =
+        token.kind == TokenKind::number ? number_in(text) : std::nullopt;
+    const bool octal = text.size() > 1 && text[0] == '0' && is_digit(text[1]);  // Python's error
+    if (!number || octal || number->str() == text) {
+      out += text;
+    } else {
+      out += fmt::format("__number__({})", python_string(text));
+    }
+  }
+  return out;
 }
 
 }  // namespace tally

@@ -23,4 +23,8 @@ bool says_flag(std::string_view text);
 // either: 12.10 beside the number 12.1.
 std::string guarded_literal(std::string_view name, std::string_view text, bool numbers);
 
+// The expression in which each number that Python would print in another form (1e-4, 0x10) knows
+// how it is written: a value of exactly that text is meant, and could not be either.
+std::string with_written_numbers(std::string_view expression);
+
 }  // namespace tally

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/value.h"
 
 namespace tally {
@@ -62,7 +63,10 @@ std::string has_to_be(const std::string& allowed, const std::string& value) {
   if (text.empty()) return {};
   if (is_condition(text)) {
     const std::optional<Bounds> condition = bounds(text);
-    const std::optional<double> number = python_float(value);
+    std::optional<double> number = python_float(value);
+    if (!number) {  // 0x10
+      if (const std::optional<Value> other = number_in(value)) number = other->as_double();
+    }
     if (!condition || (number && meets(*condition, *number))) return {};
     return text;
   }

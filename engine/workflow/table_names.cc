@@ -115,6 +115,40 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
   return {};
 }
 
+namespace {
+
+// Whether each of these of that name is a text, and there is one.
+template <typename List>
+bool are_texts(const List& all, const std::string& name) {
+  bool any = false;
+  for (const auto& one : all) {
+    if (one.get().name.value != name) continue;
+    if (one.get().type != ValueType::string) return false;
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace
+
+std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name) {
+  if (find_parameter(benchmark, name) != nullptr) {
+    const bool texts =
+        find_pattern(benchmark, name) == nullptr && are_texts(all_parameters(benchmark), name);
+    return texts ? std::optional(TextValue{"parameter", name}) : std::nullopt;
+  }
+  const std::string pattern = pattern_of(benchmark, name);
+  const std::string_view suffix = std::string_view(name).substr(pattern.size());
+  if (suffix.starts_with("_cnt") || !are_texts(all_patterns(benchmark), pattern)) return {};
+  return TextValue{"pattern", pattern};
+}
+
+bool is_of_numbers(const Benchmark& benchmark, const std::string& name) {
+  if (find_parameter(benchmark, name) != nullptr) return false;
+  const std::string suffix = name.substr(pattern_of(benchmark, name).size());
+  return !suffix.empty() && suffix != "_first" && suffix != "_last";
+}
+
 const std::vector<JobValue>& job_values() {
   static const std::vector<JobValue> values = {
       {"job_id", ValueType::string, "", ""},

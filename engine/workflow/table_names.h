@@ -53,6 +53,18 @@ std::string pattern_of(const Benchmark& benchmark, const std::string& name);
 // of a parameter or pattern of the input.
 std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::string& name);
 
+// A pattern or parameter whose values are texts: its `type` is string, as it is without one.
+struct TextValue {
+  const char* kind;  // "pattern" or "parameter"
+  std::string name;
+};
+// The one whose text the name has where a number is needed: its own, `_first`, `_last`, and any
+// statistic but a count. There is none where the values are numbers, or may be.
+std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name);
+// Whether the name is that of a statistic of numbers, which texts do not have: rate_avg,
+// rate_median.
+bool is_of_numbers(const Benchmark& benchmark, const std::string& name);
+
 // Values that a scheduler records of each job. Tables may show them as columns.
 struct JobValue {
   const char* name;

@@ -4,10 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/python/tokens.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/workpackage_view.h"
@@ -428,26 +431,48 @@ Scanner::Search& Scanner::search_of(const Pattern* pattern) {
 
 namespace {
 
+// Whether the expression reads a value of the pattern: x, $x_max, baseline.x_median.
+bool reads_value(const std::string& expression, const std::string& name) {
+  std::vector<std::string> names = names_read(expression);
+  const std::vector<PythonToken> tokens = tokens_of(expression);
+  for (size_t i = 2; i < tokens.size(); ++i) {
+    if (tokens[i].kind == TokenKind::attribute && tokens[i - 2].text.ends_with("baseline"))
+      names.emplace_back(tokens[i].text);
+  }
+  return std::ranges::any_of(names,
+                             [&](const std::string& word) { return is_value_of(word, name); });
+}
+
+// Whether the column shows values of the pattern, or what is computed from them.
+bool shows_value(const Column& column, const std::string& name) {
+  return column.expression.value.empty() ? is_value_of(column.name.value, name)
+                                         : reads_value(column.expression.value, name);
+}
+
 // Whether a table shows values of the pattern.
 bool is_shown(const Benchmark& benchmark, const std::string& name) {
-  const auto shows = [&](const Column& column) { return is_value_of(column.name.value, name); };
+  const auto shows = [&](const Column& column) { return shows_value(column, name); };
   return std::ranges::any_of(tables_of(benchmark), [&](const Table* table) {
     return std::ranges::any_of(table->columns, shows);
   });
 }
 
 // Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
-// values.
+// values. Columns that compute with it are asked where none shows it.
 bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
-  bool any = false;
+  bool any = false, computed = false, all = true;
   for (const Table* table : tables_of(benchmark)) {
     for (const Column& column : table->columns) {
-      if (column.name.value != name) continue;
-      if (!column.null_value_set) return false;
-      any = true;
+      if (column.name.value == name) {
+        if (!column.null_value_set) return false;
+        any = true;
+      } else if (reads_value(column.expression.value, name)) {
+        computed = true;
+        all = all && column.null_value_set;
+      }
     }
   }
-  return any;
+  return any || (computed && all);
 }
 
 }  // namespace

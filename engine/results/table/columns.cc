@@ -7,15 +7,21 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -133,7 +139,7 @@ class Baselines {
           "no row with {} has the same {}; if {} together with {}, name {} in relative_to, too",
           values, others, one ? "it changes" : "they change", changed, one ? "it" : "them");
     }
-    row.notes.push_back(fmt::format("'{}' is empty: {}", column_.column_title(), why));
+    row.notes.push_back(empty_cell(column_) + why);
   }
 
   // The parameters of which no baseline row has the row's value. Zipped ones are such.
@@ -175,10 +181,10 @@ void relate(const Benchmark& benchmark, const Column& column, std::vector<Record
     const double base = related ? plain[static_cast<size_t>(baseline[i])].as_double() : 0;
     const bool known = base != 0 && plain[i].number();
     if (related && base == 0 && plain[i].number() && rows[i].measured()) {
-      rows[i].notes.push_back(
-          fmt::format("'{}' is empty: its baseline row, with {}, has the value 0, by which nothing "
-                      "can be divided",
-                      column.column_title(), describe(column.relative_to)));
+      rows[i].notes.push_back(empty_cell(column) +
+                              fmt::format("its baseline row, with {}, has the value 0, by which "
+                                          "nothing can be divided",
+                                          describe(column.relative_to)));
     }
     rows[i].values.set(column_key(column), known ? Value{plain[i].as_double() / base} : Value{},
                        Asked::asked);
@@ -241,6 +247,42 @@ void check_baseline_names(const Benchmark& benchmark, const Column& column,
   }
 }
 
+// The number that a value without a type is where one is needed: the expression is max(n, 5).
+void take_number(Value& value) {
+  const auto* text = std::get_if<std::string>(&value.data);
+  if (std::optional<Value> number = text == nullptr ? std::nullopt : number_in(*text))
+    value = *std::move(number);
+}
+
+// Reports texts in a column that needs numbers. Without any number it is an error.
+void refuse_texts(const ResultContext& context, const Column& column,
+                  const std::vector<Record>& rows, const std::vector<Value>& values) {
+  size_t texts = 0, numbers = 0;
+  std::string first;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto* text = std::get_if<std::string>(&values[i].data);
+    if (values[i].number()) ++numbers;
+    if (text == nullptr || !rows[i].measured()) continue;
+    if (texts++ == 0) first = *text;
+  }
+  if (texts == 0) return;
+  const char* needs = column.statistic != nullptr  ? "a statistic"
+                      : column.relative_to.empty() ? "`better`"
+                                                   : "`relative_to`";
+  const bool computed = !column.expression.value.empty();
+  const Mark& mark = computed ? column.expression.mark : column.name.mark;
+  std::string message =
+      fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} rows",
+                  column.column_title(), needs, first, texts, rows.size());
+  std::string hint = computed ? "let the expression give numbers, as float(x) is one"
+                              : "give the pattern or parameter `type: float` or `type: int`";
+  if (numbers == 0) {
+    context.diagnostics.error(mark, std::move(message), std::move(hint));
+  } else {
+    context.diagnostics.warning(mark, std::move(message), std::move(hint));
+  }
+}
+
 // The values of a column that is an expression. *compared: the expression uses values of the
 // baseline row itself, so no division is needed.
 std::vector<Value> expression_values(const ResultContext& context, const Column& column,
@@ -250,6 +292,8 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
   std::string expression = column.expression.value;
+  for (const std::string& name : names_read(expression))  // v_max of a v that matched nothing
+    if (is_match_value(context.benchmark, name)) known.insert(name);
   std::set<std::string> asked;
   if (!column.relative_to.empty()) {
     expression = with_baseline_names(expression, asked);
@@ -264,8 +308,10 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   std::vector<Value> values(rows.size());
   size_t failed = 0;
   std::string why;
+  const bool numbers = needs_numbers(column);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (results[i].present && results[i].result.ok) values[i] = results[i].value();
+    if (numbers) take_number(values[i]);
     if (results[i].present && !results[i].result.ok && failed++ == 0) why = results[i].result.error;
   }
   if (failed != 0) {
@@ -296,12 +342,21 @@ std::vector<Value> column_values(const std::vector<Record>& rows, const std::str
 
 }  // namespace
 
+std::string empty_cell(const Column& column) {
+  return fmt::format("'{}' is empty: ", column.column_title());
+}
+
+bool needs_numbers(const Column& column) {
+  return column.statistic != nullptr || column.better != Better::unknown ||
+         !column.relative_to.empty();
+}
+
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows) {
   for (const Column& column : columns) {
     const bool relative = !column.relative_to.empty();
     const bool computed = !column.expression.value.empty();
-    if (!computed && !relative) continue;
+    if (!computed && !relative && column.better == Better::unknown) continue;
     if (!relative && column.statistic != nullptr) continue;  // computed in the repeats
     const std::string plain =
         column.statistic == nullptr ? column.name.value : statistic_key(column);
@@ -309,6 +364,8 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
     std::vector<Value> values = computed
                                     ? expression_values(context, column, records, rows, &compared)
                                     : column_values(rows, plain);
+    if (needs_numbers(column)) refuse_texts(context, column, rows, values);
+    if (!computed && !relative) continue;
     if (relative && !compared) {
       relate(context.benchmark, column, rows, values);
       continue;

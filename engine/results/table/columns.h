@@ -18,4 +18,11 @@ namespace tally {
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows);
 
+// How a note of a row begins that says why its cell of the column is empty.
+std::string empty_cell(const Column& column);
+
+// Whether the column computes with its values, so that texts are an error: `statistic`, `better`,
+// `relative_to`.
+bool needs_numbers(const Column& column);
+
 }  // namespace tally

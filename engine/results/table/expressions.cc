@@ -90,7 +90,10 @@ class RowBinder {
   // Returns the expression with $names replaced and bare names bound to the row's values. Returns
   // nothing if the row lacks a value for a $name or for a bare name that is known.
   std::string bind(const std::string& written, std::string* lacking) const {
-    const Bound bound = Binder(values_).bind(unquote_names(written, values_));
+    // As in `where` of a parameter set. JUBE's filters have no bare names.
+    const bool numbers = reading_.without != WithoutValue::text;
+    const std::string named = unquote_names(written, values_);
+    const Bound bound = Binder(values_).bind(numbers ? with_written_numbers(named) : named);
     *lacking = lacking_in(bound.text);
     const WithoutValue without = reading_.without;
     if (without == WithoutValue::leaves_out && !lacking->empty()) return {};
@@ -108,8 +111,6 @@ class RowBinder {
       parameters += (parameters.empty() ? "" : ", ") + called;
       const auto* as_text = std::get_if<std::string>(&value->data);
       arguments += arguments.empty() ? "" : ", ";
-      // As in `where` of a parameter set. JUBE's filters have no bare names.
-      const bool numbers = reading_.without != WithoutValue::text;
       arguments += as_text == nullptr ? literal(*value) : guarded_literal(name, *as_text, numbers);
     }
     std::map<std::string, std::string> texts;

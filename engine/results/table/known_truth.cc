@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,14 +11,9 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/plan/planned_run.h"
 #include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
-#include "engine/results/table/early_checks.h"
-#include "engine/results/table/expressions.h"
-#include "engine/results/table/shown_expression.h"
-#include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {
@@ -42,6 +36,12 @@ KnownValue number_of(double number) {
   value.kind = Kind::number;
   value.known = true;
   value.number = number;
+  return value;
+}
+// A number of the expression, as it is written: 0x10.
+KnownValue written_number(std::string text, double number) {
+  KnownValue value = number_of(number);
+  value.text = std::move(text);
   return value;
 }
 KnownValue text_value(std::string text) {
@@ -69,12 +69,12 @@ class TruthReader {
   }
 
   Truth read() {
-    const KnownValue value = whole();
-    return at_ == tokens_.size() ? truth_of(value) : Truth::open;
+    const KnownValue value = everything();
+    return is_read() ? truth_of(value) : Truth::open;
   }
   bool reads_no_truth() {
-    const KnownValue value = whole();
-    return at_ == tokens_.size() && no_truth(value);
+    const KnownValue value = everything();
+    return is_read() && no_truth(value);
   }
 
  private:
@@ -92,6 +92,19 @@ class TruthReader {
   static bool no_truth(const KnownValue& value) {
     return value.no_truth || (value.kind != Kind::open && !value.is_truth);
   }
+  bool is_read() const { return !given_up_ && at_ == tokens_.size(); }
+  // Not read: anything is possible.
+  KnownValue give_up() {
+    given_up_ = true;
+    at_ = tokens_.size();
+    return {};
+  }
+  static KnownValue never_a_truth() {
+    KnownValue value;
+    value.no_truth = true;
+    return value;
+  }
+
   // The value of which only its truth is known, of operands that `or` and `and` give back.
   static KnownValue one_of(Truth truth, bool no_truth) {
     KnownValue value = value_of(truth);
@@ -100,12 +113,40 @@ class TruthReader {
     return value;
   }
 
+  // The expression, which may be a tuple without brackets.
+  KnownValue everything() {
+    KnownValue first = whole();
+    if (!is(",")) return first;
+    KnownValue list;
+    list.kind = Kind::list;
+    list.items.push_back(std::move(first));
+    while (take(",") && at_ < tokens_.size()) list.items.push_back(whole());
+    return list;
+  }
   KnownValue whole() {
+    constexpr int kDeepest = 200;  // as many brackets as Python reads
+    if (depth_ == kDeepest) return give_up();
+    ++depth_;
+    KnownValue value = is("lambda") ? function() : choice();
+    --depth_;
+    return value;
+  }
+  // A lambda: to the end of its brackets, or of the argument that it is.
+  KnownValue function() {
+    for (int depth = 0; at_ < tokens_.size(); ++at_) {
+      if (depth == 0 && is_one_of_words(at_, {")", "]", "}"})) break;
+      depth += change_of_depth(tokens_[at_]);
+    }
+    return never_a_truth();
+  }
+  KnownValue choice() {
     KnownValue value = either();
     if (!take("if")) return value;
-    const Truth chosen = truth_of(either());
+    const KnownValue condition = either();
     if (!take("else")) return {};
     KnownValue other = whole();
+    if (condition.fails) return condition;
+    const Truth chosen = truth_of(condition);
     if (chosen != Truth::open) return chosen == Truth::yes ? value : other;
     KnownValue open;
     open.no_truth = no_truth(value) && no_truth(other);
@@ -121,6 +162,7 @@ class TruthReader {
       no = both(no, negated(truth_of(next)));
       none = none && no_truth(next);
     }
+    if (first.fails) return first;
     return one_of(negated(no), none);
   }
   KnownValue all() {
@@ -133,10 +175,16 @@ class TruthReader {
       yes = both(yes, truth_of(next));
       none = none && no_truth(next);
     }
+    if (first.fails) return first;
     return one_of(yes, none);
   }
   KnownValue negation() {
-    return take("not") ? value_of(negated(truth_of(negation()))) : comparison();
+    size_t times = 0;
+    while (take("not")) ++times;
+    KnownValue value = comparison();
+    if (times == 0 || value.fails) return value;
+    const Truth truth = truth_of(value);
+    return value_of(times % 2 == 0 ? truth : negated(truth));
   }
 
   std::string take_sign() {
@@ -155,12 +203,16 @@ class TruthReader {
     std::string sign = take_sign();
     if (sign.empty()) return left;
     Truth all = Truth::yes;
-    for (; !sign.empty(); sign = take_sign()) {
+    bool fails = false;  // the first comparison is made in any case
+    for (bool first = true; !sign.empty(); sign = take_sign(), first = false) {
       KnownValue right = operand();
       all = both(all, compared(left, sign, right));
+      fails = fails || (first && has_no_order(left, sign, right));
       left = std::move(right);
     }
-    return value_of(all);
+    KnownValue value = value_of(all);
+    value.fails = fails;
+    return value;
   }
 
   // A value of one token or in parentheses. Any other text there may be anything, but a calculation
@@ -178,15 +230,35 @@ class TruthReader {
       // True & True is a truth, and 6 & True is none.
       if (depth == 0 && no_truth(value) && is_one_of_words(at_, {"&", "|", "^"})) calculated = true;
       if (depth == 0 && at_ == first + 1 && token == "(") ++calls;
-      if (token == "(" || token == "[" || token == "{") ++depth;
-      if (token == ")" || token == "]" || token == "}") --depth;
+      depth += change_of_depth(token);
       if (depth == 0) ++ends;
       more = true;
     }
     if (!more && !calculated) return value;
     KnownValue open = more ? KnownValue() : value;
-    open.no_truth = calculated || (calls == 1 && ends == 1 && gives_no_truth(tokens_[first]));
+    open.no_truth = calculated || (calls == 1 && ends == 1 && call_gives_no_truth(first)) ||
+                    (ends == 3 && is_module_without_truths(first));
     return open;
+  }
+  static int change_of_depth(const std::string& token) {
+    if (token == "(" || token == "[" || token == "{") return 1;
+    return token == ")" || token == "]" || token == "}" ? -1 : 0;
+  }
+  // math.sqrt(x) and re.match(...): their results are numbers and matches.
+  bool is_module_without_truths(size_t first) const {
+    if (!is_one_of_words(first + 1, {"."}) || !is_one_of_words(first + 3, {"("})) return false;
+    return tokens_[first] == "re" ||
+           (tokens_[first] == "math" && tokens_[first + 2].find("is") != 0);
+  }
+  bool call_gives_no_truth(size_t first) {
+    if (tokens_[first] != "max" && tokens_[first] != "min") return gives_no_truth(tokens_[first]);
+    const size_t end = at_;
+    for (size_t i = first; i < end; ++i)
+      if (is_one_of_words(i, {"for", "*", "="})) return false;
+    at_ = first + 1;
+    const KnownValue values = in_brackets();
+    if (at_ != end) give_up();
+    return values.kind == Kind::list && std::ranges::all_of(values.items, no_truth);
   }
   bool is_one_of_words(size_t at, std::initializer_list<const char*> words) const {
     return at < tokens_.size() &&
@@ -201,7 +273,7 @@ class TruthReader {
     return functions.count(function) != 0;
   }
   static bool ends_operand(const std::string& token) {
-    for (const char* end : {"or", "and", "not", "in", "is", "if", "else",
+    for (const char* end : {"or", "and", "not", "in", "is", "if", "else", "for",
                             "==", "!=", "<=", ">=", "<", ">", ",", ")", "]", "}"}) {
       if (token == end) return true;
     }
@@ -211,11 +283,23 @@ class TruthReader {
   KnownValue primary() {
     if (at_ >= tokens_.size() || ends_operand(tokens_[at_])) return {};
     if (is("(") || is("[")) return in_brackets();
+    if (is("{")) return in_braces();
     const bool negative = take("-");
     if (at_ >= tokens_.size() || ends_operand(tokens_[at_])) return {};
+    if (negative && change_of_depth(tokens_[at_]) != 0) return {};
     KnownValue value = single(tokens_[at_++]);
     if (!negative) return value;
-    return value.kind == Kind::number && value.known ? number_of(-value.number) : KnownValue();
+    if (value.kind != Kind::number || !value.known) return {};
+    return value.name.empty() ? written_number("-" + value.text, -value.number)
+                              : number_of(-value.number);
+  }
+  // A set or a mapping.
+  KnownValue in_braces() {
+    int depth = 0;
+    do {
+      depth += change_of_depth(tokens_[at_++]);
+    } while (depth != 0 && at_ < tokens_.size());
+    return never_a_truth();
   }
   KnownValue in_brackets() {
     const std::string end = tokens_[at_++] == "(" ? ")" : "]";
@@ -224,16 +308,21 @@ class TruthReader {
     bool comma = end == "]";
     while (at_ < tokens_.size() && !is(end)) {
       list.items.push_back(whole());
+      if (is("for")) return comprehension();
       if (take(",")) {
         comma = true;
       } else if (!is(end)) {
-        at_ = tokens_.size();  // not read: read() says that anything is possible
-        tokens_.emplace_back();
-        return {};
+        return give_up();
       }
     }
     take(end);
     return comma || list.items.empty() ? list : list.items.front();
+  }
+  // To the end of its brackets.
+  KnownValue comprehension() {
+    for (int depth = 0; at_ < tokens_.size() && depth >= 0; ++at_)
+      depth += change_of_depth(tokens_[at_]);
+    return never_a_truth();
   }
 
   // `$n` is the value's text as a part of the expression, `'$n'` as a text, and `n` the value.
@@ -255,8 +344,8 @@ class TruthReader {
     }
     if (token == "True" || token == "False") return value_of(as_truth(token == "True"));
     const bool digits = is_one_of("0123456789.", c);
-    const std::optional<double> number = digits ? python_float(token) : std::nullopt;
-    if (number) return number_of(*number);
+    const std::optional<Value> number = digits ? number_in(token) : std::nullopt;
+    if (number) return written_number(token, number->as_double());
     const bool name = !digits && std::ranges::all_of(token, is_word_char);
     return name ? values_(token) : KnownValue();
   }
@@ -271,13 +360,24 @@ class TruthReader {
   static bool is_plain(const KnownValue& value) {
     return value.kind == Kind::number || value.kind == Kind::text;
   }
+  // Whether the order of a number and a text is asked for.
+  static bool has_no_order(const KnownValue& a, const std::string& sign, const KnownValue& b) {
+    return is_one_of("<>", sign.front()) && is_plain(a) && is_plain(b) && a.kind != b.kind &&
+           !a.beside_numbers && !b.beside_numbers;
+  }
+  // Whether the text is the number's own, or written as the expression has the number.
+  static bool same_form(const KnownValue& a, const KnownValue& b) {
+    const KnownValue& number = a.kind == Kind::number ? a : b;
+    const KnownValue& text = a.kind == Kind::number ? b : a;
+    return text.same_form || (number.name.empty() && number.text == text.text);
+  }
   Truth equal(const KnownValue& a, const KnownValue& b) {
     if (!is_plain(a) || !is_plain(b)) return Truth::open;
     const std::optional<double> x = as_number(a, b), y = as_number(b, a);
     if (x && y) {
       // Beside a number of which a text is another form, it could be either: an error.
-      const bool same = a.kind == b.kind ? a.kind == Kind::number || a.text == b.text
-                                         : a.same_form && b.same_form;
+      const bool same =
+          a.kind == b.kind ? a.kind == Kind::number || a.text == b.text : same_form(a, b);
       if (*x == *y && !same) note_mixed(a, b);
       return as_truth(*x == *y && same);
     }
@@ -332,6 +432,8 @@ class TruthReader {
 
   std::vector<std::string> tokens_;
   size_t at_ = 0;
+  int depth_ = 0;
+  bool given_up_ = false;
   const KnownValues& values_;
   std::string* mixed_;
 };
@@ -370,87 +472,6 @@ bool is_no_truth(std::string_view expression, const KnownValues& values) {
   if (std::ranges::any_of(tokens, begins_format)) return false;
   std::string ignored;
   return TruthReader(expression, values, &ignored).reads_no_truth();
-}
-
-namespace {
-
-// The value of a point's parameter as a rule sees it.
-KnownValue value_in_rule(const std::string* text, const Parameter& parameter) {
-  KnownValue value;
-  if (text == nullptr) return value;
-  if (parameter.type == ValueType::string) return known_text(parameter.name.value, *text);
-  const std::optional<double> number = python_float(*text);
-  if (!number) return value;
-  value.name = parameter.name.value;
-  value.kind = KnownValue::Kind::number;
-  value.known = true;
-  value.number = *number;
-  value.text = *text;
-  return value;
-}
-
-// The first rule of the step that is false for the workpackage. Null: none is known to be.
-// `mixed`: see known_truth().
-const Text* false_rule(PlannedRun& planned, const Step& step, const Workpackage& workpackage,
-                       std::string* mixed) {
-  const Benchmark& benchmark = planned.run.benchmark();
-  const WorkpackageValues values(benchmark, planned.run.expander(), workpackage);
-  const KnownValues known = [&](const std::string& name) {
-    for (const Binding& b : workpackage.point.bindings) {
-      if (planned.run.texts()[b.name] == name)
-        return value_in_rule(
-            planned.run.expander().is_final(b) ? &planned.run.texts()[b.value] : nullptr,
-            planned.run.expander().definition(b));
-    }
-    return KnownValue();
-  };
-  for (const std::string& name : used_sets(step, values.lookup())) {
-    const auto set = benchmark.parameter_sets.find(name);
-    if (set == benchmark.parameter_sets.end()) continue;
-    for (const Text& rule : set->second.where)
-      if (known_truth(rule.value, known, mixed) == Truth::no) return &rule;
-  }
-  return nullptr;
-}
-
-}  // namespace
-
-void check_known_rules(PlannedRun& planned, Diagnostics& diagnostics) {
-  const Benchmark& benchmark = planned.run.benchmark();
-  struct Gone {
-    Text rule;
-    std::string mixed;
-    std::set<std::pair<std::vector<int>, std::vector<TextId>>> points;
-  };
-  std::map<int, Gone> gone;
-  std::set<int> left;
-  for (const Workpackage& workpackage : planned.plan.workpackages) {
-    const int number = workpackage.step;
-    if (left.count(number) != 0) continue;
-    std::string mixed;
-    const Text* rule =
-        false_rule(planned, benchmark.steps[static_cast<size_t>(number)], workpackage, &mixed);
-    if (rule == nullptr) {
-      left.insert(number);
-      continue;
-    }
-    Gone& here = gone.try_emplace(number, Gone{*rule, mixed, {}}).first->second;
-    std::vector<TextId> point;
-    for (const Binding& b : workpackage.point.bindings) point.push_back(b.value);
-    here.points.insert({workpackage.parents, std::move(point)});
-  }
-  for (const auto& [number, why] : gone) {
-    if (left.count(number) != 0) continue;
-    if (!why.mixed.empty()) {
-      diagnostics.error(why.rule.mark,
-                        fmt::format("the rule \"{}\" cannot be evaluated: {}",
-                                    shown_expression(why.rule.value), why.mixed),
-                        "give the parameter a `type`, or write the text in quotes");
-      continue;
-    }
-    report_no_point(benchmark.steps[static_cast<size_t>(number)], why.rule, why.points.size(),
-                    diagnostics);
-  }
 }
 
 }  // namespace tally

@@ -23,7 +23,7 @@ struct KnownValue {
   Kind kind = Kind::open;
   bool known = false;
   double number = 0;
-  std::string text;  // also of a number that is the value of a name: as it is written
+  std::string text;  // also of a number: as it is written
   std::vector<KnownValue> items;
   std::string name;  // whose value it is; empty: a literal
   // The number that a text of a name is beside numbers.
@@ -31,6 +31,7 @@ struct KnownValue {
   bool same_form = true;  // the text is that number's own: 10, and not 010
   bool is_truth = false;  // True, False or the result of a comparison
   bool no_truth = false;  // an open value that is a number or a text, as x - 1 or abs(x)
+  bool fails = false;     // Python has no value of it: 1 < 'a'
 };
 
 // The value that a text of a name has in a condition: a text, and beside numbers the number that it
@@ -45,6 +46,7 @@ using KnownValues = std::function<KnownValue(const std::string& name)>;
 Truth known_truth(std::string_view expression, const KnownValues& values, std::string* mixed);
 
 // Whether the value of the expression is certainly neither True nor False: x - 1, abs(x), (x > 1,).
+// Expressions nested more deeply than Python reads may have either.
 bool is_no_truth(std::string_view expression, const KnownValues& values);
 
 }  // namespace tally

@@ -37,11 +37,26 @@ std::vector<std::string> values_read(const std::string& text) {
   return names;
 }
 
+// Whether the expression uses the name as a module or function of Python's, and not as a value:
+// math.sqrt(x), but not x < time.
+bool is_pythons(const std::string& text, const std::string& name) {
+  if (!is_python_name(name)) return false;
+  std::vector<PythonToken> tokens = tokens_of(text);
+  std::erase_if(tokens, [](const PythonToken& token) { return token.kind == TokenKind::space; });
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind != TokenKind::word || tokens[i].text != name) continue;
+    const std::string_view next = i + 1 < tokens.size() ? tokens[i + 1].text : std::string_view();
+    if (next != "." && next != "(") return false;
+  }
+  return true;
+}
+
 // The parameter of this name if its values are plain texts. Null if they are not known yet, or if
 // something else may have the name.
 const Parameter* constant_parameter(const Benchmark& benchmark, const std::string& name);
 
-// Whether a parameter without a type may be a number beside numbers.
+// Whether a value without a type may be a number beside numbers: of a pattern, and of a parameter
+// that has such a value.
 bool may_be_number(const Benchmark& benchmark, const std::string& name) {
   const Parameter* parameter = constant_parameter(benchmark, name);
   if (parameter == nullptr) return true;
@@ -96,7 +111,8 @@ class ConditionCheck {
   // The first name in the expression that is not that of a value, a clause; empty if there is none.
   std::string unknown_name(const std::string& expression) const {
     for (const std::string& name : values_read(expression)) {
-      if (!is_name(name)) return fmt::format("'{}' is not the name of a value", name);
+      if (!is_name(name) && !is_pythons(expression, name))
+        return fmt::format("'{}' is not the name of a value", name);
     }
     return {};
   }
@@ -114,8 +130,8 @@ class ConditionCheck {
     const std::optional<ValueType> type = type_of(name);
     if (!type || is_computed(name)) return value;
     const bool text = *type == ValueType::string;
-    if (text && find_parameter(benchmark_, name) != nullptr && may_be_number(benchmark_, name))
-      return value;
+    value.no_truth = text;
+    if (text && may_be_number(benchmark_, name)) return value;
     value.kind = text ? KnownValue::Kind::text : KnownValue::Kind::number;
     return value;
   }

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "engine/base/text.h"
+#include "engine/python/guarded_literal.h"
 #include "engine/python/python_format.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
@@ -38,6 +40,14 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
 bool is_nan(const Value* value) {
   const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
   return number != nullptr && std::isnan(*number);
+}
+
+// The number that is compared: also that of a value without a type.
+std::optional<double> compared_number(const Value* value) {
+  if (value == nullptr || value->none()) return {};
+  if (value->number()) return value->as_double();
+  const std::optional<Value> number = number_in(value->str());
+  return number ? std::optional(number->as_double()) : std::nullopt;
 }
 
 // Names a row for people: its number in the table and the parameters in which rows differ.
@@ -126,9 +136,8 @@ class ReferenceCheck {
       return;
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
-      const Value* value = chosen[i].values.find(key);
-      if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
-        values.push_back(value->as_double());
+      const std::optional<double> number = compared_number(chosen[i].values.find(key));
+      if (number && !std::isnan(*number) && chosen[i].measured()) values.push_back(*number);
       compare(reference, key, positions[i], chosen[i], results[i]);
     }
   }
@@ -209,8 +218,8 @@ class ReferenceCheck {
            fmt::format("{}: {} {} cannot be evaluated: {}", name, key, reference.condition.value,
                        result.result.error));
     } else if (!truth(result.result.value)) {
-      const std::string amount =
-          value->number() ? missed_by(reference.condition.value, value->as_double()) : "";
+      const std::optional<double> number = compared_number(value);
+      const std::string amount = number ? missed_by(reference.condition.value, *number) : "";
       miss(reference, at, fmt::format("{}: {} is {}", name, key, shown_value(table_, key, *value)),
            amount);
     } else if (reference.action == ReferenceAction::expect_fail) {

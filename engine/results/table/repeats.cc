@@ -200,6 +200,7 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
     if (!is_computed(column)) continue;
     Column plain = column;
     plain.statistic = nullptr;
+    if (column.statistic != nullptr) plain.better = Better::higher;  // it needs numbers, too
     Diagnostics said_of_the_rows;
     const bool said = column.statistic == nullptr;
     add_derived_columns(

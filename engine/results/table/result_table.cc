@@ -192,6 +192,16 @@ void ResultTables::note_missing_job_value(const TableColumn& column, ResultTable
                                          column.name.value, count, out.rows.size(), reason)});
 }
 
+namespace {
+
+// Whether a note of the row says why the column is empty: it has no baseline row.
+bool says_empty(const Record& row, const TableColumn& column) {
+  return std::ranges::any_of(
+      row.notes, [&](const std::string& note) { return starts_with(note, empty_cell(column)); });
+}
+
+}  // namespace
+
 // Reports empty cells of successful workpackages.
 void ResultTables::note_missing(ResultTable& out) const {
   constexpr size_t kMost = 8;
@@ -199,15 +209,15 @@ void ResultTables::note_missing(ResultTable& out) const {
   for (const TableColumn& column : out.columns) {
     const std::string& name = column.name.value;
     note_missing_job_value(column, out);
-    const bool found_in_files =
-        column.expression.value.empty() && is_pattern_value(benchmark_, name);
-    if (column.null_value_set || !found_in_files) continue;
+    const bool computed = !column.expression.value.empty();
+    if (column.null_value_set || (!computed && !is_pattern_value(benchmark_, name))) continue;
+    const std::string& key = computed ? column.info.name : name;
     std::vector<std::string> empty;
-    const ValuesOf values(name);
+    const ValuesOf values(key);
     for (size_t i = 0; i < out.rows.size(); ++i) {
       const Record& row = out.rows[i];
-      if (row.state == State::done && values.in(row) == nullptr)
-        empty.push_back(std::to_string(i + 1));
+      if (row.state != State::done || values.in(row) != nullptr) continue;
+      if (!computed || !says_empty(row, column)) empty.push_back(std::to_string(i + 1));
     }
     if (empty.empty()) continue;
     const size_t count = empty.size();
@@ -216,8 +226,9 @@ void ResultTables::note_missing(ResultTable& out) const {
       empty.emplace_back("...");
     }
     out.notes.push_back(
-        {"", fmt::format("'{}' has no value in {} of {} rows: row{} {}", name, count,
-                         out.rows.size(), count == 1 ? "" : "s", join(empty, ", "))});
+        {"", fmt::format("'{}' has no value in {} of {} rows: row{} {}",
+                         computed ? column.info.title : name, count, out.rows.size(),
+                         count == 1 ? "" : "s", join(empty, ", "))});
   }
 }
 

@@ -358,6 +358,33 @@ TEST_CASE("init_with goes through sets of the same file, and a circle is one err
   }
 }
 
+// Each set of a chain would be made for each set behind it, and those before it again for each of
+// these: a file of a thousand took half a minute.
+TEST_CASE("a set that init_with names is made once, however many take it") {
+  std::string chain =
+      "name: b\noutpath: o\nparameterset:\n"
+      "  - {name: p0, parameter: [{name: x, _: 7}, {name: x, _: 8}]}\n";
+  for (int i = 1; i <= 300; ++i)
+    chain += fmt::format("  - {{name: p{}, init_with: ':p{}', parameter: {{name: a{}, _: 1}}}}\n",
+                         i, i - 1, i);
+  Checked checked(chain);
+  CHECK(checked.set("p300").parameters.size() == 301);
+  CHECK(checked.set("p300").parameters.at(0).value.value == "8");
+  CAPTURE(checked.diagnostics.warning_count());
+  CHECK(checked.diagnostics.warning_count() <= 2);  // as a set of the benchmark, and as a base
+  // The chain may have a thousand, in either order.
+  for (const int step : {1, -1}) {
+    std::string longer = "name: b\noutpath: o\nparameterset:\n";
+    for (int k = 0; k <= 1005; ++k) {
+      const int i = step == 1 ? k : 1005 - k;
+      longer += i == 0 ? "  - {name: p0, parameter: {name: x, _: 7}}\n"
+                       : fmt::format("  - {{name: p{}, init_with: ':p{}'}}\n", i, i - 1);
+    }
+    Checked too_long(longer);
+    CHECK(too_long.says("init_with goes through more than 1000 sets"));
+  }
+}
+
 // Which forms JUBE 2.5.1 accepts was found by running it.
 TEST_CASE("use with from takes sets under names of their own") {
   auto uses = [](const std::string& use) {

@@ -65,6 +65,19 @@ const Row kConditions[] = {
     {"[0x10, 5]", "a == 17 or a == 5", "5"},
     {"[0b12, 5]", "a == 5", "5"},
     {"[1e3, 5]", "a == 1000", "the type of 'a' is string"},
+    {"[1e-4, 5]", "a == 0.0001", "the type of 'a' is string"},
+    {"[0X10, 5]", "a == 0x10", "the type of 'a' is string"},
+    // The condition has the number in the value's own form.
+    {"[1e-4, 3e-4]", "a == 1e-4", "1e-4"},
+    {"[0.00001, 0.1]", "a in (0.00001,)", "0.00001"},
+    {"[1e6, 5]", "1e6 == a", "1e6"},
+    {"[1e6, 5]", "a != 1e6", "5"},
+    {"[0x10, 5]", "a == 0x10", "0x10"},
+    {"[12.10, 5]", "a == 12.10", "12.10"},
+    {"['-1e-4', 6]", "a == -1e-4", "-1e-4"},
+    {"['+1e-4', 6]", "not a == +1e-4", "6"},
+    {"[1_000, 5]", "a == 1_000 and f'{1}' == '1'", "the type of 'a' is string"},
+    {"[1_000, 5]", "a == 1_000", "1_000"},
     {"[true, 5]", "a == 5", "which is neither True nor False"},
 };
 
@@ -150,9 +163,45 @@ TEST_CASE("validate knows which values a condition of numbers and texts can have
     const char* fault;  // empty: some value may meet it
   };
   const Reference rows[] = {
-      {"[4, 5]", "column: w, _: '1 +- 10%'", "the type of 'w' is string"},
-      {"[4, 5]", "column: w, _: '1 +- 0.5'", "the type of 'w' is string"},
-      {"[4, 5]", "column: w, _: '1 .. 2'", "the type of 'w' is string"},
+      // A pattern without a type may be a number, too.
+      {"[4, 5]", "column: w, _: '1 +- 10%'", ""},
+      {"[4, 5]", "column: w, _: '1 .. 2'", ""},
+      {"[4, 5]", "column: v, _: 'v > 0 and w >= 4'", ""},
+      {"[4, 5]", "column: v, _: '> 1', where: 'w == 5'", ""},
+      {"[cpu, gpu]", "column: v, _: 'v > 1 and a >= 4'", "the type of 'a' is string"},
+      {"[4, 5]", "column: v, _: 'v > 0,'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 'v > 0, a > 1'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '{v > 0}'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '{v: True}'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '{1: v > 0}[1]'", ""},
+      {"[4, 5]", "column: v, _: 'lambda: v > 0'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '(lambda: v > 0)()'", ""},
+      {"[4, 5]", "column: v, _: '(y for y in (v, 1))'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '[y > 1 for y in (v, 1)]'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 'max(v, 1)'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 'min(abs(v), 1, w)'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 'max(v > 1, v > 2)'", ""},
+      {"[4, 5]", "column: v, _: 'max(y > 1 for y in (v, 1))'", ""},
+      {"[4, 5]", "column: v, _: 'max(v, 1) > 2'", ""},
+      {"[4, 5]", "column: v, _: '-(v > 1)'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: '-(v > 1) == -1'", ""},
+      {"[4, 5]", "column: v, _: 'not v > \"a\"'", "'v' is a number, and is compared with a text"},
+      {"[4, 5]", "column: v, _: 'not not not v <= \"a\"'", "and is compared with a text"},
+      {"[4, 5]", "column: v, _: 'not v == \"a\"'", ""},
+      // The modules and functions that filters have.
+      {"[4, 5]", "column: v, _: 'math.isclose(v, 4) or v > 4'", ""},
+      {"[4, 5]", "column: v, _: '> 0', where: 're.match(\"4\", str(a)) is not None'", ""},
+      {"[4, 5]", "column: v, _: '> 0', where: 'isinstance(v, float)'", ""},
+      {"[4, 5]", "column: v, _: 'math.sqrt(v)'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 're.match(\"4\", str(v))'", "it is neither true nor false"},
+      {"[4, 5]", "column: v, _: 'math.sqrt(v) > 1'", ""},
+      {"[4, 5]", "column: v, _: 'x < time'", "'time' is not the name of a value"},
+      {"[4, 5]", "column: v, _: '> 0', where: 'a < 4 * time'", "'time' is not the name of a value"},
+      {"[4, 5]", "column: v, _: '> 1', where: 'a == 0x2'", "'a' is 4, 5"},
+      {"[4, 5]", "column: v, _: '> 1', where: 'a > 0o77'", "'a' is 4, 5"},
+      {"[4, 0x10]", "column: v, _: '> 1', where: 'a == 0x10'", ""},
+      {"[1e-4, 5]", "column: v, _: '> 1', where: 'a == 1e-4'", ""},
+      {"[-1e-4, 5]", "column: v, _: '> 1', where: 'a == -1e-4'", ""},
       {"[4, 5]", "column: v, _: 'x >> 1'", "it is neither true nor false"},
       {"[4, 5]", "column: v, _: 'x + (x > 1)'", "it is neither true nor false"},
       {"[4, 5]", "column: v, _: '(v > 0,)'", "it is neither true nor false"},
@@ -226,4 +275,187 @@ TEST_CASE("validate finds rules that leave no point, also of values without a ty
     const Ran ran = shell.tally("validate b.yaml");
     CHECK_MESSAGE((ran.code == 0) == (*row.fault == '\0'), (ran.out + ran.err));
   }
+}
+
+TEST_CASE("what computes with a column needs a type, and validate says so in one sentence") {
+  struct Use {
+    const char* column;   // of the table
+    const char* step;     // more keys of the step
+    const char* pattern;  // more keys of the pattern v
+    const char* fault;    // empty: there is none
+  };
+  const char* w = "the type of pattern 'w' is string, and ";
+  const Use uses[] = {
+      {"{_: w, statistic: median}", "", "", "a statistic needs numbers"},
+      {"{_: w, uncertainty: range}", "", "", "a statistic needs numbers"},
+      {"{_: w_last, statistic: max}", "", "", "a statistic needs numbers"},
+      {"{_: w, better: higher}", "", "", "`better` needs numbers"},
+      {"{_: w_first, better: lower}", "", "", "`better` needs numbers"},
+      {"{_: w, title: r, relative_to: {a: 4}}", "", "", "`relative_to` needs numbers"},
+      {"{_: w, reference: {_: '> 1', of: median}}", "", "", "`of` needs numbers"},
+      {"w", "repeat: {min: 6, max: 9, until: {metric: w, half_width: 1%}}, ", "",
+       "`until` needs numbers"},
+      {"v", "", "measured_over: w, ", "`measured_over` needs numbers"},
+      {"w_avg", "", "", "'w_avg' needs numbers"},
+      {"w_median", "", "", "'w_median' needs numbers"},
+      {"{_: e, expression: 'w_median * 2'}", "", "", "'w_median' needs numbers"},
+      {"{_: e, expression: '$w_max * 2'}", "", "", "'w_max' needs numbers"},
+      {"{_: v, reference: {_: '> 0', where: 'w_cv < 1'}}", "", "", "'w_cv' needs numbers"},
+      {"{_: w_cnt, better: higher}", "", "", ""},
+      {"{_: w_cnt, statistic: median}", "", "", ""},
+      {"w_last", "", "", ""},
+      {"{_: w_avg, null_value: '-'}", "", "", ""},
+      {"{_: w, reference: '> 1'}", "", "", ""},
+      {"{_: e, expression: 'w / 2', better: higher}", "", "", ""},
+  };
+  const Shell shell;
+  for (const Use& use : uses) {
+    CAPTURE(use.column);
+    CAPTURE(use.step);
+    CAPTURE(use.pattern);
+    std::string text = bench("[4, 5]", std::string("column: [a, ") + use.column + "]");
+    text.insert(text.find("use: p, do"), use.step);
+    text.insert(text.find("type: float, _"), use.pattern);
+    shell.file("b.yaml", text);
+    Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == (*use.fault == '\0' ? 0 : 2), ran.err);
+    if (*use.fault != '\0') CHECK_MESSAGE(has(ran.err, std::string(w) + use.fault), ran.err);
+    text.insert(text.find("name: w, ") + 9, "type: float, ");
+    shell.file("b.yaml", text);
+    ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+  }
+  // A parameter is no other.
+  const std::string relative = "column: [a, {_: a, title: r, relative_to: {a: 4}}]";
+  shell.file("b.yaml", bench("[4, 5]", relative));
+  Ran ran = shell.tally("validate b.yaml");
+  CHECK_MESSAGE(ran.code == 2, ran.err);
+  CHECK_MESSAGE(
+      has(ran.err, "the type of parameter 'a' is string, and `relative_to` needs numbers"),
+      ran.err);
+  shell.file("b.yaml", bench("[4, 5]", relative, "type: int, "));
+  ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "a,r\n4,1.0\n5,1.25\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("a value without a type that an expression gives is a number where one is needed") {
+  const Shell shell;
+  const auto judged = [&](const std::string& expression, const std::string& keys) {
+    shell.sh("rm -rf run");
+    for (const char* values : {"[100]", "[10]"}) {
+      std::string text =
+          bench(values, "column: [v, {_: m, expression: '" + expression + "', " + keys + "}]");
+      text.insert(text.find("use: p, do"), "repeat: 6, ");
+      shell.file("b.yaml", text);
+      const Ran ran = shell.tally("-q run b.yaml");
+      if (ran.code != 0) return ran;
+    }
+    return shell.tally("compare run/000000 run/000001 --by a");
+  };
+  for (const char* expression : {"max(w, 5)", "w", "w if v > 0 else 0", "w or 5"}) {
+    CAPTURE(expression);
+    for (const char* keys : {"better: higher", "statistic: median, better: higher"}) {
+      const Ran ran = judged(expression, keys);
+      CHECK_MESSAGE(ran.code == 5, (ran.out + ran.err));
+      const std::string json = shell.tally("result run -s json").out;
+      const char* value = has(keys, "statistic") ? "\"m median\":10" : "\"m\":10";
+      CHECK_MESSAGE(has(json, value), json);
+    }
+  }
+  for (const char* keys :
+       {"better: higher", "statistic: median", "title: r, relative_to: {a: 100}"}) {
+    CAPTURE(keys);
+    const Ran ran = judged("str(w) + \"s\"", keys);
+    CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, " needs numbers, and the value is the text '100s' in "), ran.err);
+  }
+  // A column that a command names is no other.
+  shell.sh("rm -rf run");
+  shell.file("b.yaml", bench("[10]", "column: [a, w]"));
+  for (int i = 0; i < 2; ++i) shell.tally("-q run b.yaml");
+  const Ran ran = shell.tally("compare run/000000 run/000001 --metric w --better higher");
+  CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "`better` needs numbers"), ran.err);
+}
+
+TEST_CASE("references compare the number of a value without a type") {
+  const Shell shell;
+  shell.file("b.yaml", bench("[4, 5]",
+                             "column: [a, {_: w, reference: '<= 4'}, {_: v, reference: "
+                             "{_: '>= 5', where: 'w == 5'}}]"));
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(ran.code == 5, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "row 2 (a=5): w is 5; expected <= 4, missed by 25 %"), ran.err);
+  CHECK_MESSAGE(!has(ran.err, "v is"), ran.err);
+}
+
+TEST_CASE("an empty cell of an expression is said, and an expression of nothing is an error") {
+  const Shell shell;
+  const auto ran_with = [&](const std::string& column, const std::string& output) {
+    std::string text = bench("[4, 5]", "column: [a, " + column + "]");
+    text.replace(text.find("echo v=$a"), 9, output);
+    shell.file("b.yaml", text);
+    return shell.tally("-q run b.yaml");
+  };
+  for (const char* column : {"{_: e, expression: 'v * 2'}", "{_: e, expression: '$v_max * 2'}",
+                             "{_: e, expression: 'v * 2', relative_to: {a: 5}}",
+                             "{_: e, expression: 'v / baseline.v', relative_to: {a: 5}}"}) {
+    CAPTURE(column);
+    Ran ran = ran_with(column, "test $a = 4 || echo v=1");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "'e' has no value in 1 of 2 rows: row 1"), ran.err);
+    ran = ran_with(column, "true");
+    CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "pattern 'v' matched nothing in 2 of 2 workpackages"), ran.err);
+    std::string may_be_empty = column;
+    may_be_empty.insert(may_be_empty.size() - 1, ", null_value: '-'");
+    ran = ran_with(may_be_empty, "true");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(!has(ran.err, "has no value"), ran.err);
+  }
+  const Ran ran = ran_with("{_: e, expression: '\"v\" + a'}", "true");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));  // the text names no pattern
+}
+
+TEST_CASE("conditions that are nested too deeply are an error in words") {
+  const Shell shell;
+  const auto nested = [](const std::string& before, const std::string& value, int times) {
+    std::string text;
+    for (int i = 0; i < times; ++i) text += before;
+    text += value;
+    for (int i = 0; i < times && before == "("; ++i) text += ")";
+    return text;
+  };
+  const std::string deep[] = {nested("(", "v", 20000), nested("not ", "v", 100000),
+                              nested("1 if v else ", "v", 50000)};
+  const auto refused = [&](const std::string& reference, const char* command) {
+    shell.file("b.yaml", bench("[4]", "column: [a, v], reference: {column: v, " + reference + "}"));
+    const Ran ran = shell.tally(command);
+    CHECK_MESSAGE(ran.code == 2, ran.code << ran.err.substr(0, 300));
+    CHECK_MESSAGE(has(ran.err, "Python cannot read"), ran.err.substr(0, 300));
+  };
+  for (const std::string& part : deep) {
+    CAPTURE(part.substr(0, 20));
+    refused("_: \"" + part + "\"", "validate b.yaml");
+    refused("_: '> 0', where: \"v in " + part + "\"", "validate b.yaml");
+  }
+  refused("_: \"1 +- " + deep[0] + "\"", "validate b.yaml");
+  refused("_: \"" + deep[0] + " .. 3\"", "-q run b.yaml");
+  shell.file("b.yaml", bench("[4]", "column: [a, v], reference: {column: v, _: \"" +
+                                        nested("(", "v > 1", 90) + "\"}"));
+  CHECK(shell.tally("-q run b.yaml").code == 0);
+}
+
+TEST_CASE("divmod, pow and `allowed` take a value without a type for its number") {
+  const Shell shell;
+  std::string text = bench("[0x10]",
+                           "column: [a, {_: e, expression: 'divmod(a, 5)[1] + divmod(33, a)[0]'}, "
+                           "{_: f, expression: 'pow(a, 2, 100) + pow(a, 1)'}]");
+  text.replace(text.find("name: a, "), 9, "name: a, allowed: '8 .. 16', ");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "a,e,f\n0x10,3,72\n"), (ran.out + ran.err));
+  text.replace(text.find("[0x10]"), 6, "[0x11]");
+  shell.file("b.yaml", text);
+  CHECK(shell.tally("validate b.yaml").code == 2);
 }
