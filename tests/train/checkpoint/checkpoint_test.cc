@@ -478,7 +478,7 @@ TEST_CASE("config.json: what is written is read; transformers' own for gpt2 is r
   const auto changed = [&](const std::string& from, const std::string& to) {
     std::string text = hub;
     text.replace(text.find(from), from.size(), to);
-    return dir.write("changed.json", text);
+    return dir.write("bad.json", text);
   };
   for (const MlpActivationEntry& entry : mlp_activations) {
     if (entry.gated) continue;
