@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "engine/base/text.h"
@@ -32,12 +31,6 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
     if (format_cell(value, column.format, true, &text)) return text;
   }
   return value.printed();
-}
-
-// A number that could not be computed is no value, whatever the condition says of it.
-bool is_nan(const Value* value) {
-  const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
-  return number != nullptr && std::isnan(*number);
 }
 
 // Names a row for people: its number in the table and the parameters in which rows differ.
@@ -127,7 +120,7 @@ class ReferenceCheck {
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Value* value = chosen[i].values.find(key);
-      if (value != nullptr && value->number() && !is_nan(value) && chosen[i].measured())
+      if (value != nullptr && value->number() && !value->nan() && chosen[i].measured())
         values.push_back(value->as_double());
       compare(reference, key, positions[i], chosen[i], results[i]);
     }
@@ -199,7 +192,7 @@ class ReferenceCheck {
               ? "its repeats have not all ended"
               : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
       miss(reference, at, fmt::format("{}: no value of '{}' counts: {}", name, key, what));
-    } else if (is_nan(value)) {
+    } else if (value != nullptr && value->nan()) {  // whatever the condition says of it
       miss(reference, at, fmt::format("{}: {} is nan, which is no value", name, key));
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;
