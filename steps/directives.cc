@@ -61,6 +61,15 @@ std::string output_name(const Step& step, const std::string& file, const Lookup&
   return without_patterns(file.substr(0, name)) + file.substr(name);
 }
 
+// The signal as Slurm sends it to the job's script, which tells the program. Without `B:` the program
+// alone would get it, and nobody would know that the time limit is near.
+std::string to_script(const std::string& signal) {
+  const size_t colon = signal.find(':');
+  if (signal.empty()) return signal;
+  if (colon == std::string::npos) return "B:" + signal;
+  return signal.find_first_of("Bb") < colon ? signal : "B" + signal;
+}
+
 }  // namespace
 
 NamedValues platform_options(const Lookup& lookup) {
@@ -116,7 +125,8 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   add("memory_word", value_of(values, lookup, "memory"));
   add("gpus_word", gpus);
   add("hint_word", value_of(values, lookup, "site_hint"));
-  add("signal_word", value_of(values, lookup, "signal"));
+  const std::string signal = value_of(values, lookup, "signal");
+  add("signal_word", scheduler == "slurm" ? to_script(signal) : signal);
   const std::string out = value_of(values, lookup, "stdoutlogfile");
   const std::string err = value_of(values, lookup, "stderrlogfile");
   // PBS brings a job's output when the job has ended. Its script writes the files themselves.

@@ -5,6 +5,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
@@ -41,15 +45,45 @@ std::string option_of(const std::string& options, const std::string& name) {
   return read_directive_word(word_of(options, name));
 }
 
-// Multiplies an amount: "16G" times 3 is "48G". Text that does not start with a number stays
-// unchanged.
-std::string times(const std::string& amount, int factor) {
+// Multiplies an amount as sbatch reads one: "16G" times 3 is "48G", and "+100" is "300". Text that
+// does not start with a number stays unchanged.
+std::string times(std::string amount, int factor) {
+  if (starts_with(amount, "+")) amount.erase(0, 1);
   const size_t digits = amount.find_first_not_of("0123456789");
-  const std::string number = amount.substr(0, digits);
-  if (number.empty() || number.size() > 12) return amount;
+  const std::optional<long long> number = whole_number(amount.substr(0, digits));
+  if (!number) return amount;
   const std::string unit = digits == std::string::npos ? "" : amount.substr(digits);
-  return std::to_string(strtoll(number.c_str(), nullptr, 10) * factor) + unit;
+  constexpr long long most = std::numeric_limits<long long>::max();  // which sbatch refuses
+  return fmt::format("{}{}", *number > most / factor ? most : *number * factor, unit);
 }
+
+// The same of a list of resources: "gpu:a100:2,nvme" times 3 is "gpu:a100:6,nvme:3". One without a
+// number, perhaps with a type, is one of it.
+std::string list_times(const std::string& list, int factor) {
+  std::vector<std::string> grown;
+  for (const std::string& resource : split_strip(list, ",")) {
+    const size_t amount = resource.find_last_of(":=") + 1;  // 0: there is neither
+    const size_t unit = resource.find_first_not_of("0123456789", amount);
+    const bool is_amount =
+        unit != amount && (unit == std::string::npos || unit + 1 == resource.size());
+    if (resource == "none") {
+      grown.push_back(resource);
+    } else if (is_amount) {
+      grown.push_back(resource.substr(0, amount) + times(resource.substr(amount), factor));
+    } else {
+      grown.push_back(fmt::format("{}:{}", resource, factor));
+    }
+  }
+  return join(grown, ",");
+}
+
+// The options that say how much a node or the job gets, beside its tasks and its memory. A member's
+// srun asks for its own part by the variable.
+constexpr std::pair<const char*, const char*> kShared[] = {
+    {"gres", "SLURM_GRES"},
+    {"gpus", "SLURM_GPUS"},
+    {"gpus-per-node", "SLURM_GPUS_PER_NODE"},
+    {"gpus-per-socket", "SLURM_GPUS_PER_SOCKET"}};
 
 // Redirects a member's output as its script's own options say. Slurm does not read them in a pack.
 std::string redirections(const std::string& options) {
@@ -108,20 +142,15 @@ std::string grown_options(const PackRule& rule, const std::string& options, size
   }
   if (rule.at_once < 2) return lines;
   const std::string tasks = option_of(options, "ntasks-per-node");
-  const std::string gpus = option_of(options, "gres");
   const std::string memory = option_of(options, "mem");
   if (!tasks.empty()) {
     lines += fmt::format("#SBATCH --ntasks-per-node={}\n", times(tasks, rule.at_once));
   }
-  if (!gpus.empty()) {
-    std::vector<std::string> grown;
-    for (const std::string& resource : split_strip(gpus, ",")) {
-      const size_t colon = resource.rfind(':');
-      // A resource without a number is one of it.
-      const std::string amount = colon == std::string::npos ? "1" : resource.substr(colon + 1);
-      grown.push_back(resource.substr(0, colon) + ":" + times(amount, rule.at_once));
-    }
-    lines += fmt::format("#SBATCH --gres={}\n", directive_word("slurm", join(grown, ",")));
+  for (const auto& [option, variable] : kShared) {
+    const std::string list = option_of(options, option);
+    if (!list.empty())
+      lines += fmt::format("#SBATCH --{}={}\n", option,
+                           directive_word("slurm", list_times(list, rule.at_once)));
   }
   if (!memory.empty()) {
     lines +=
@@ -130,8 +159,8 @@ std::string grown_options(const PackRule& rule, const std::string& options, size
   return lines;
 }
 
-// Limits srun of a member to its share of the allocation.
-std::string share_lines(const PackRule& rule) {
+// Limits srun of a member to its share of the allocation. `options`: those of a member alone.
+std::string share_lines(const PackRule& rule, const std::string& options) {
   if (rule.at_once < 2) return {};
   const auto number = [](const std::string& text) {
     return text.empty() ? 1 : std::max(1L, strtol(text.c_str(), nullptr, 10));
@@ -143,8 +172,10 @@ std::string share_lines(const PackRule& rule) {
       "export SLURM_EXACT=1 SLURM_MEM_PER_NODE=0 SLURM_NTASKS={0} SLURM_NPROCS={0} "
       "SLURM_NTASKS_PER_NODE={1}\n",
       tasks, number(rule.tasks_per_node));
-  if (!rule.gpus_per_node.empty() && rule.gpus_per_node != "0") {
-    lines += fmt::format("export SLURM_STEP_GRES=gpu:{}\n", rule.gpus_per_node);
+  // Not SLURM_STEP_GRES: srun 22.05 does not read it as it reads --gres.
+  for (const auto& [option, variable] : kShared) {
+    const std::string list = option_of(options, option);
+    if (!list.empty()) lines += fmt::format("export {}={}\n", variable, shell_quote(list));
   }
   return lines;
 }
@@ -171,7 +202,9 @@ std::string signal_lines(const PackMember& member) {
          "    preempted) stop='its pack was preempted' job_preempted=1 ;;\n"
          "    *) stop=\"its pack got a signal$job_words\" ;;\n  esac\n"
          "  for member in $(jobs -rp); do kill -s TERM \"$member\"; done\n}\n"
-         "trap ends TERM USR1 USR2\n\n";
+         "job_signals=${job_signals:-TERM USR1 USR2}\n"
+         "# shellcheck disable=SC2086 # several names\n"
+         "trap ends $job_signals\n\n";
 }
 
 std::string steps_script(const PackRule& rule, const std::string& options,
@@ -183,7 +216,7 @@ std::string steps_script(const PackRule& rule, const std::string& options,
       "# Each member of this job is one workpackage: its own script, in its own directory. How one "
       "of them ends is "
       "no\n# matter of the others.\n" +
-      share_lines(rule) + signal_lines(members.front()) +
+      share_lines(rule, options) + signal_lines(members.front()) +
       "# What a member says of itself that has not ended when the job's time is over.\n"
       "export job_pack_end='the time of its pack was over'\n" +
       "member() { # member DIRECTORY STATUS_FILE REASON_FILE COMMAND\n";
@@ -197,7 +230,7 @@ std::string steps_script(const PackRule& rule, const std::string& options,
       "    job_status_file=$2\n"
       "    job_write_status 143\n"
       "    return\n  fi\n"
-      "  (trap - TERM USR1 USR2; cd \"$1\" && eval \"exec $4\") &\n}\n\n";
+      "  (trap - $job_signals; cd \"$1\" && eval \"exec $4\") &\n}\n\n";
   for (const PackMember& member : members) {
     std::string command = "env";
     for (const auto& [name, value] : member.environment) {
@@ -222,7 +255,6 @@ Status TallyKinds::pack_rule(const Step& step, const Lookup& lookup, PackRule* r
   if (rule->kind == PackRule::Kind::steps) rule->at_once = 1;
   rule->nodes = stripped_value(lookup, "nodes");
   rule->tasks_per_node = stripped_value(lookup, "taskspernode");
-  rule->gpus_per_node = stripped_value(lookup, "gpuspernode");
   rule->seconds = parse_duration(stripped_value(lookup, "timelimit"));
   TRY(read_count(step.pack.size, "size", lookup, &rule->size));
   return read_count(step.pack.at_once, "at_once", lookup, &rule->at_once);

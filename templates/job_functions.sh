@@ -381,6 +381,9 @@ job_run() {
 # takes a minute for a signal without a time.
 job_lead=$(sed -n -e '/^#SBATCH *--signal[= ]/!d' -e 's/.*@\([0-9][0-9]*\).*/\1/' -e 's/.*[^0-9].*/60/' -e p \
   "$0" 2> /dev/null | sort -n | tail -n 1)
+# The signals of the scheduler: its own, and the one that the options name.
+job_signals="TERM USR1 USR2 $(sed -n -e '/^#SBATCH *--signal[= ]/!d' -e 's/^#SBATCH *--signal[= ]*"*//' -e 's/^[BRbr]*://' \
+  -e 's/[^A-Za-z0-9].*//' -e p "$0" 2> /dev/null | tail -n 1)"
 # --export of sbatch is about the environment of this script. srun would apply it again, to the environment that this
 # script makes for its program. With NIL, bash has a PATH that it does not export.
 unset SLURM_EXPORT_ENV
@@ -391,7 +394,7 @@ job_environment
 job_check_owner
 job_claim
 job_begin
-for job_signal in TERM USR1 USR2; do
+for job_signal in $job_signals; do
   # shellcheck disable=SC2064 # the signal of now
   trap "job_told $job_signal" $job_signal
 done

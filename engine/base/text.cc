@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -74,8 +75,9 @@ bool starts_with(std::string_view text, std::string_view prefix) {
 
 std::optional<long long> whole_number(const std::string& text) {
   char* end = nullptr;
+  errno = 0;
   const long long number = strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') return std::nullopt;
+  if (text.empty() || *end != '\0' || errno == ERANGE) return std::nullopt;
   return number;
 }
 

@@ -34,7 +34,7 @@ inline bool is_one_of(std::string_view characters, char c) {
 inline bool has_dollar(std::string_view text) {
   return text.find('$') != std::string_view::npos;
 }
-// The whole number, with or without a sign, that `text` consists of.
+// The whole number of 64 bits, with or without a sign, that `text` consists of.
 std::optional<long long> whole_number(const std::string& text);
 // Replaces every occurrence of `from`, which does nothing if it is empty.
 void replace_all(std::string& text, std::string_view from, std::string_view to);

@@ -26,7 +26,8 @@ struct CheckOptions {
   bool called_as_jube = false;  // JUBE's rules for every file
   const StepKinds* kinds = &plain_kinds();  // for the workflow's steps; must outlive it
   bool all_platforms = false;               // also those that other tags choose
-  bool stored = false;  // a run's stored input, possibly checked in another environment
+  bool stored = false;       // a run's stored input, possibly checked in another environment
+  bool stored_tags = false;  // nobody has given the tags now
   PlainText plain_text = PlainText::as_written;
   // `only` names the benchmark of a run, whatever the file selects.
   bool of_run = false;

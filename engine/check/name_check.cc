@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/base/duration.h"
@@ -73,9 +74,9 @@ class NameChecker {
     }
     for (const Pattern& pattern : all_patterns(benchmark_)) {
       check_pattern("measured_over", pattern.measured_over);
-      if (strict_) check_measured_over(pattern);  // a stored run stays readable
       values_.check_pattern(pattern);
     }
+    if (strict_) check_rates();  // a stored run stays readable
     for (const Result& result : benchmark_.results) {
       check_result(result);
       for (const auto& output : result.outputs)
@@ -291,22 +292,38 @@ class NameChecker {
                        did_you_mean(given.value, known));
   }
 
-  // Any other unit would be taken for seconds, and a rate of 35 msec for a steady one.
-  void check_measured_over(const Pattern& rate) {
-    const Text& over = rate.measured_over;
-    if (over.value.empty()) return;
-    if (over.value == rate.name.value) {
-      diagnostics_.error(over.mark,
-                         fmt::format("measured_over: '{}' is measured over itself", over.value),
-                         "name the pattern that has the seconds");
+  // Any other unit would be taken for seconds, and a rate of 35 msec for a steady one. A set that no
+  // analyser is known to use may be one that a parameter chooses.
+  void check_rates() {
+    std::set<const Pattern*> known;
+    for (const Analyser& analyser : benchmark_.analysers) {
+      for (const RateTimes& rate : rate_times(benchmark_, analyser)) {
+        known.insert(rate.rate);
+        for (const auto& [file, time] : rate.times) check_unit(*rate.rate, *time);
+      }
     }
-    for (const Pattern& time : all_patterns(benchmark_)) {
-      if (time.name.value != over.value || seconds_of_unit(time.unit)) continue;
-      diagnostics_.error(over.mark,
-                         fmt::format("measured_over: the unit '{}' of '{}' is none of time",
-                                     time.unit, over.value),
-                         "the units are ns, us, ms, s, min and h; without a unit it is seconds");
+    for (const auto& [name, set] : benchmark_.pattern_sets) {
+      for (const Pattern& rate : set.patterns) {
+        const std::string& over = rate.measured_over.value;
+        if (!over.empty() && over == rate.name.value) {
+          diagnostics_.error(rate.measured_over.mark,
+                             fmt::format("measured_over: '{}' is measured over itself", over),
+                             "name the pattern that has the seconds");
+        }
+        if (over.empty() || known.count(&rate) != 0) continue;
+        for (const Pattern& time : set.patterns) {
+          if (time.name.value == over) check_unit(rate, time);
+        }
+      }
     }
+  }
+
+  void check_unit(const Pattern& rate, const Pattern& time) {
+    if (seconds_of_unit(time.unit) || !wrong_units_.insert({&rate, time.unit}).second) return;
+    diagnostics_.error(rate.measured_over.mark,
+                       fmt::format("measured_over: the unit '{}' of '{}' is none of time",
+                                   time.unit, time.name.value),
+                       "the units are ns, us, ms, s, min and h; without a unit it is seconds");
   }
 
   void check_result(const Result& result) {
@@ -404,6 +421,7 @@ class NameChecker {
   std::map<std::string, Mark> result_names_;
   std::map<std::string, Mark> chart_names_;
   std::set<std::string> clashing_;
+  std::set<std::pair<const Pattern*, std::string>> wrong_units_;  // of rates' times
 };
 
 }  // namespace

@@ -140,7 +140,7 @@ void check_tag_rules(const Element& root, const TagRules& rules, const CheckOpti
     for (Text& tag : selection_names(root, "tag")) given.push_back(std::move(tag));
   }
   for (const auto& [tag, mark] : given) {
-    if (used.count(tag) > 0 || options.stored) continue;  // stored: nobody gave the tags now
+    if (used.count(tag) > 0 || options.stored_tags) continue;
     const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
     std::string hint = did_you_mean(tag, {known.begin(), known.end()});
     if (hint.empty() && !known.empty())

@@ -50,6 +50,11 @@ std::optional<double> python_float(std::string_view text) {
   return negative ? -value : value;
 }
 
+bool Value::nan() const {
+  const auto* number = std::get_if<double>(&data);
+  return number != nullptr && std::isnan(*number);
+}
+
 double Value::as_double() const {
   if (const auto* i = std::get_if<long long>(&data)) return static_cast<double>(*i);
   if (const auto* d = std::get_if<double>(&data)) return *d;

@@ -199,7 +199,7 @@ CheckOptions options_of_run(const Settings& settings, const RunRecord& run,
   options.called_as_jube = settings.called_as_jube;
   options.kinds = settings.kinds;
   options.tags = tags;
-  options.stored = true;
+  options.stored = options.stored_tags = true;
   options.plain_text = run.plain_as_written ? PlainText::as_written : PlainText::as_core_value;
   options.read.tags = tags;
   options.read.include_path = run.include_path;
@@ -255,7 +255,8 @@ Status read_update(const Settings& settings, const Journal& journal, const std::
     if (!contains(tags, tag)) tags.push_back(std::move(tag));
   }
   CheckOptions options = options_of_run(settings, run, tags);
-  options.stored = args.tags.empty();
+  options.stored = false;
+  options.stored_tags = args.tags.empty();
   options.strict = settings.strict;
   options.read.include_path = args.include_path;
   add_update(file, std::move(options), run, input);

@@ -15,14 +15,14 @@ bool has_digits_only(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_digit);
 }
 
-// "64G", "4096", "+4gb", "0".
+// "64G", "4096", "+4gb", "0"; the number is one of 64 bits.
 bool is_slurm_memory(std::string text) {
   text = to_lower(text);
   if (starts_with(text, "+")) text.erase(0, 1);
   if (text.size() > 2 && text.back() == 'b') text.pop_back();
   if (!text.empty() && std::string_view("kmgt").find(text.back()) != std::string_view::npos)
     text.pop_back();
-  return has_digits_only(text);
+  return has_digits_only(text) && whole_number(text).has_value();
 }
 
 bool is_slurm_hint(const std::string& text) {

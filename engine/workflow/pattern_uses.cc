@@ -46,6 +46,57 @@ std::vector<std::string> pattern_block_names() {
   return names;
 }
 
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
+  std::vector<const Pattern*> patterns;
+  for (const Text& name : use) {
+    auto set = benchmark.pattern_sets.find(name.value);
+    if (set == benchmark.pattern_sets.end()) continue;
+    for (const Pattern& pattern : set->second.patterns) patterns.push_back(&pattern);
+  }
+  return patterns;
+}
+
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file) {
+  std::vector<Text> use = analyser.use;
+  use.insert(use.end(), file.use.begin(), file.use.end());
+  std::vector<const Pattern*> patterns;
+  for (const Pattern* one : patterns_of(benchmark, use)) {
+    auto same = [&](const Pattern* other) { return other->name.value == one->name.value; };
+    if (std::ranges::none_of(patterns, same)) patterns.push_back(one);
+  }
+  return patterns;
+}
+
+std::vector<RateTimes> rate_times(const Benchmark& benchmark, const Analyser& analyser) {
+  std::vector<std::pair<const AnalyseFile*, std::vector<const Pattern*>>> files;
+  for (const Analyse& analyse : analyser.analyse) {
+    for (const AnalyseFile& file : analyse.files)
+      files.emplace_back(&file, patterns_for(benchmark, analyser, file));
+  }
+  std::vector<RateTimes> rates;
+  for (const auto& [file, patterns] : files) {
+    for (const Pattern* one : patterns) {
+      const bool known = std::ranges::any_of(
+          rates, [one = one](const RateTimes& rate) { return rate.rate == one; });
+      if (!one->measured_over.value.empty() && !known) rates.push_back({one, {}});
+    }
+  }
+  for (RateTimes& rate : rates) {
+    std::vector<SearchedIn> all;
+    for (const auto& [file, patterns] : files) {
+      const bool near = std::ranges::find(patterns, rate.rate) != patterns.end();
+      for (const Pattern* one : patterns) {
+        if (one->name.value != rate.rate->measured_over.value) continue;
+        all.emplace_back(file, one);
+        if (near) rate.times.emplace_back(file, one);
+      }
+    }
+    if (rate.times.empty()) rate.times = std::move(all);
+  }
+  return rates;
+}
+
 std::vector<Text> used_pattern_sets(const Analyser& analyser) {
   std::vector<Text> uses = analyser.use;
   for (const Analyse& analyse : analyser.analyse) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/workflow/workflow.h"
@@ -15,6 +16,23 @@ namespace tally {
 // Tally's own files _fp and _nfp also match Fortran's exponents.
 const std::string* pattern_building_block(std::string_view name, bool fortran);
 std::vector<std::string> pattern_block_names();
+
+// The patterns of the sets named by `use`, in order.
+std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);
+// The analyser's patterns, and those that the file alone has.
+std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
+                                         const AnalyseFile& file);
+
+// A pattern that is searched for in a file of an analyser.
+using SearchedIn = std::pair<const AnalyseFile*, const Pattern*>;
+
+// A pattern with `measured_over`, and those of that name that have its time: of the files that it
+// is read from, and where none of these has one, of all files of the analyser.
+struct RateTimes {
+  const Pattern* rate = nullptr;
+  std::vector<SearchedIn> times;
+};
+std::vector<RateTimes> rate_times(const Benchmark& benchmark, const Analyser& analyser);
 
 // The sets that the analyser uses, and those that its files alone use, in the order of the file.
 std::vector<Text> used_pattern_sets(const Analyser& analyser);

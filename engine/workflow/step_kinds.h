@@ -39,7 +39,7 @@ struct PackRule {
   int size = 1000;
   int at_once = 0;  // array: tasks at once, 0: all; steps: members at once, at least 1
   // The resources of one step of the allocation when several run at once. Empty when unknown.
-  std::string nodes, tasks_per_node, gpus_per_node;
+  std::string nodes, tasks_per_node;
   std::optional<double> seconds;  // time limit of one workpackage
   std::string folder;             // of the job pack's script, absolute
 };

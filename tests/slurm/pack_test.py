@@ -246,5 +246,23 @@ case "$SLURM_JOB_ID $*" in ?*PreemptTime*Reason*) echo "SIGNALING $(($(date +%s)
         self.assertEqual(self.place.table(), ["i,v,status", "1,10,done", "2,20,done", "3,,EXPECTED"])
 
 
+class Gpus(SlurmTest):
+    options = {"nodes": 1, "cpus": 4, "gpus": 2}
+
+    def test_members_side_by_side_have_their_own_gpus(self):
+        gate = self.place.root / "here"
+        # Each waits for the other: they have the node's GPUs at the same time.
+        program = self.place.program("show", f'touch {gate}.$1; until [ -e {gate}.1 ] && [ -e {gate}.2 ]; do sleep 0.1; done\n'
+                                             'echo "GPUs $CUDA_VISIBLE_DEVICES"; echo "v=${1}0"\n')
+        self.place.write(values="1,2", launch=f"{program} $i", keys="pack: {_: steps, at_once: 2}")
+        file = self.place.root / "small.yaml"
+        file.write_text(file.read_text().replace("cpus_per_task: 1,", "cpus_per_task: 1, gpus_per_node: 1,"))
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(self.place.table(), ["i,v", "1,10", "2,20"])
+        seen = [(self.place.work(number) / "stdout").read_text().splitlines()[0] for number in range(2)]
+        self.assertEqual(sorted(seen), ["GPUs 0", "GPUs 1"])
+
+
 if __name__ == "__main__":
     place.main(list(sys.argv))

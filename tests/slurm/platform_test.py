@@ -379,12 +379,20 @@ class Platform(SlurmTest):
                 self.assertIn("time limit" if near else "and not from Slurm", self.place.packages(run)[0]["note"])
 
     def test_slurms_own_warning_is_the_time_limit(self):
-        engine, job, _ = self.started("touch started; exec sleep 600\n", "expect: timeout")
-        self.cluster.run("scontrol", "update", f"jobid={job}", "EndTime=now+100")  # Slurm looks every half minute
-        code, out = self.place.finish(engine)
-        self.assertEqual(code, 0, out)
-        self.assertEqual(self.place.packages()[0]["note"], "time limit")
-        self.assertEqual((self.place.work(0) / "job.reason").read_text(), "time limit\n")
+        # It tells the job's script, also where the site names a signal alone, and any that ends a script.
+        started = []
+        for signal_of_site in ("B:TERM@60", "USR1@60", "HUP@60"):
+            self.write(self.place.program("wait", "touch started; exec sleep 600\n"), "expect: timeout")
+            site = self.place.root / "site.yaml"
+            site.write_text(site.read_text().replace("B:TERM@60", signal_of_site))
+            started.append((signal_of_site, *self.start_written()))
+            self.cluster.run("scontrol", "update", f"jobid={started[-1][2]}", "EndTime=now+100")  # it looks every half minute
+        for signal_of_site, engine, _, run in started:
+            with self.subTest(signal_of_site):
+                code, out = self.place.finish(engine)
+                self.assertEqual(code, 0, out)
+                self.assertEqual(self.place.packages(run)[0]["note"], "time limit")
+                self.assertEqual((self.place.work(0, run=run) / "job.reason").read_text(), "time limit\n")
 
     def test_a_signal_that_nobody_explains_is_no_time_limit(self):
         # The controller is away, or squeue says nothing: the end of the job is not known.
@@ -503,6 +511,26 @@ class Platform(SlurmTest):
                 code, out, err = self.place.tally("run", "small.yaml")
                 self.assertNotEqual(code, 0)
                 self.assertIn(f"reads '{line.partition('=')[0]}'", out + err)
+
+    def test_variables_of_the_caller_that_would_change_the_plan_are_refused(self):
+        """A site's job_environment names them in full, and nothing else would pass them on."""
+        for line in ("SLURM_GPUS_PER_NODE=1", "SLURM_GRES=gpu:1", "SLURM_GPUS=1", "SLURM_GPUS_PER_TASK=1", "SLURM_STEP_GRES=gpu:1",
+                     "SLURM_NTASKS=3", "SLURM_HINT=multithread", "SRUN_EXPORT_ENV=NONE", "SBATCH_TIMELIMIT=50"):
+            with self.subTest(line=line):
+                self.write("/bin/true")
+                text = self.place.root / "small.yaml"
+                text.write_text(text.read_text().replace("cpus_per_task: 1,", "cpus_per_task: 1, gpus_per_node: 1, memory: 1G,"))
+                name, _, value = line.partition("=")
+                site = self.place.root / "site.yaml"
+                site.write_text(f"{site.read_text()}  job_environment: HOME, PATH, {name}\n")
+                code, out, err = self.place.tally("run", "small.yaml", env={name: value})
+                self.assertNotEqual(code, 0)
+                self.assertIn(f"reads '{name}'", out + err)
+        # Where the caller has none, the site's file does no harm.
+        self.write("/bin/true")
+        site.write_text(f"{site.read_text()}  job_environment: HOME, PATH, SLURM_GRES\n")
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
 
     def test_a_job_shorter_than_its_warning_gets_none(self):
         self.write("/bin/true")

@@ -209,20 +209,13 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   return wrong;
 }
 
-// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command makes it;
-// or an empty string. The variables that an engine within another job has of that job do no harm,
-// and the job script sets srun's number of CPUs itself. Exports of commands (`changes`) reach srun,
-// too: Slurm sets some of its variables in a job, and not SLURM_GPUS_PER_NODE.
-std::string environment_fault(const Environment& environment, const EnvironmentChanges& changes,
-                              const JobRequests& requests) {
-  for (const auto& [name, value] : changes) {
-    if (!value || !starts_with(name, "SLURM_")) continue;
-    if (const auto fault = variable_fault(name, *value, requests))
-      return fault->message + ": " + fault->hint;
-  }
+// Why the job may not have this environment, as `export SBATCH_TIMELIMIT=50` of a command or a name
+// in `job_environment` makes it; or an empty string. It reaches srun, too: Slurm sets some of its
+// variables in a job, and not SLURM_GPUS_PER_NODE. The job script sets srun's number of CPUs
+// itself.
+std::string environment_fault(const Environment& environment, const JobRequests& requests) {
   for (const auto& [name, value] : environment) {
-    const bool of_srun = starts_with(name, "SRUN_") && name != "SRUN_CPUS_PER_TASK";
-    if (!starts_with(name, "SBATCH_") && !of_srun) continue;
+    if (name == "SRUN_CPUS_PER_TASK") continue;
     if (const auto fault = variable_fault(name, value, requests))
       return fault->message + ": " + fault->hint;
   }
@@ -252,7 +245,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   WorkpackageNode& workpackage = context_.graph[task.id()];
   job.named = !workpackage.job_name.empty();
   if (wrong.empty() && !job.named)
-    wrong = environment_fault(environment, task.environment_for_script(),
+    wrong = environment_fault(environment,
                               task.step().kinds->job_requests(task.step(), task.values().lookup()));
   *taken = wrong.empty();
   if (!*taken) {

@@ -137,7 +137,55 @@ class RowComparer {
 
   const std::set<std::string>& free() const { return free_; }
 
+  // A row, and the place of its run or of its value of `by`: the first is the base.
+  struct Placed {
+    const Record* row;
+    int place;
+  };
+  // Notes the rows without a partner whose workpackage failed or has not ended, and would have
+  // more of them: `rows` tell apart what it printed. `all`: the rows that may be their base.
+  void note_lost(const TablePair& pair, const std::vector<Placed>& all,
+                 const std::vector<Placed>& lonely, const char* whose) {
+    const auto may_lack_rows = [](const Placed& one) {
+      return !one.row->measured() && one.row->state != State::expected;
+    };
+    if (std::ranges::none_of(lonely, may_lack_rows)) return;
+    std::unordered_map<std::string, int> first;  // place of a measurement
+    for (const Placed& one : all) {
+      if (!one.row->measured()) continue;
+      const auto known = first.try_emplace(work_key(pair, *one.row), one.place).first;
+      known->second = std::min(known->second, one.place);
+    }
+    for (const Placed& one : lonely) {
+      const auto base = may_lack_rows(one) ? first.find(work_key(pair, *one.row)) : first.end();
+      if (base == first.end() || base->second >= one.place) continue;
+      out_.lost_rows = true;
+      out_.notes.push_back(fmt::format("{}: {}workpackage {} ({}) {}; rows of it are missing",
+                                       pair.name, whose, one.row->id, *one.row->step,
+                                       one.row->why_not_measured()));
+    }
+  }
+  // The same of workpackages that have no row at all. `rows`: those without a partner.
+  void note_missing(const TablePair& pair, const ResultTable& lacking,
+                    const std::vector<const Record*>& rows, const char* whose) {
+    if (rows.empty() || lacking.missing_rows.empty()) return;
+    out_.lost_rows = true;
+    for (const std::string& note : lacking.missing_rows)
+      out_.notes.push_back(pair.name + ": " + whose + note);
+  }
+
  private:
+  // The key of the workpackage whose output the row shows: equal for all of its rows.
+  std::string work_key(const TablePair& pair, const Record& row) const {
+    std::set<std::string> names = pair.joined_on ? *pair.joined_on : free_;
+    for (const Analyser& analyser : benchmark_.analysers) {
+      if (!pair.joined_on && analyser.name.value != *row.analyser) continue;
+      for (const Text& name : analyser.rows) names.erase(name.value);
+    }
+    return pair.joined_on ? row.point.text(names)
+                          : fmt::format("{}\1{}", *row.analyser, row.point.text(names));
+  }
+
   // A side of a comparison: the values of one metric, of all repeats of its row or of half of them.
   struct Side {
     const Record& row;
@@ -216,15 +264,17 @@ std::string changed_constants(const std::set<std::string>& parameters,
   return changed;
 }
 
+// `where`: "only in the first run", said of the rows.
 void note_lonely(const std::string& table, const std::vector<const Record*>& rows,
-                 const char* where, const std::set<std::string>& parameters, RunComparison& out) {
+                 const std::string& where, const std::set<std::string>& parameters,
+                 RunComparison& out) {
   constexpr size_t kMost = 3;
   if (rows.empty()) return;
   std::vector<std::string> names;
   for (size_t i = 0; i < rows.size() && i < kMost; ++i)
     names.push_back(name_of(*rows[i], parameters));
   if (rows.size() > kMost) names.emplace_back("...");
-  out.notes.push_back(fmt::format("{}: {} row{} only in the {} run: {}", table, rows.size(),
+  out.notes.push_back(fmt::format("{}: {} row{} {}: {}", table, rows.size(),
                                   rows.size() == 1 ? " is" : "s are", where, join(names, "; ")));
 }
 
@@ -246,6 +296,20 @@ std::string unmeasured_run(const std::vector<TablePair>& tables) {
         rows.front()->why_not_measured());
   }
   return {};
+}
+
+// Notes the rows of two runs without a partner, and why they have none.
+void note_partners_lacking(const TablePair& pair, const std::vector<const Record*>& only_before,
+                           const std::vector<const Record*>& only_after, RowComparer& comparer,
+                           RunComparison& out) {
+  constexpr const char* kWhose = "second run: ";
+  note_lonely(pair.name, only_before, "only in the first run", comparer.free(), out);
+  comparer.note_missing(pair, pair.other, only_before, kWhose);
+  note_lonely(pair.name, only_after, "only in the second run", comparer.free(), out);
+  std::vector<RowComparer::Placed> before, after;
+  for (const Record& row : pair.base.rows) before.push_back({&row, 0});
+  for (const Record* row : only_after) after.push_back({row, 1});
+  comparer.note_lost(pair, before, after, kWhose);
 }
 
 }  // namespace
@@ -283,14 +347,7 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
     for (size_t i = 0; i < partners.size(); ++i) {
       if (partners[i] == nullptr) only_before.push_back(&pair.base.rows[i]);
     }
-    note_lonely(pair.name, only_before, "first", comparer.free(), *out);
-    if (!only_before.empty()) {
-      const std::vector<std::string>& lost = pair.other.missing_rows;
-      out->lost_rows = out->lost_rows || !lost.empty();
-      for (const std::string& note : lost)
-        out->notes.push_back(pair.name + ": second run: " + note);
-    }
-    note_lonely(pair.name, only_after, "second", comparer.free(), *out);
+    note_partners_lacking(pair, only_before, only_after, comparer, *out);
   }
   if (out->rows.empty()) {
     if (std::string why = unmeasured_run(tables); !why.empty())
@@ -352,11 +409,30 @@ Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tabl
             pair.name, options.by, parameter_text(row, options.by)));
       }
     }
+    std::set<std::string> paired;
     for (const Record& row : pair.base.rows) {
-      const Record* base = bases.at(comparer.key(row));
-      if (base != &row) comparer.add(pair, *base, row);
+      const std::string key = comparer.key(row);
+      const Record* base = bases.at(key);
+      if (base == &row) continue;
+      comparer.add(pair, *base, row);
+      paired.insert(key);
     }
     note_base(order, options.by, out->notes);
+    std::vector<const Record*> lonely;
+    std::vector<RowComparer::Placed> all, alone;
+    for (const Record& row : pair.base.rows) {
+      if (row.point.value(options.by) == nullptr) continue;  // of a step without it
+      all.push_back({&row, position(row)});
+      if (paired.count(comparer.key(row)) != 0) continue;
+      lonely.push_back(&row);
+      alone.push_back(all.back());
+    }
+    std::set<std::string> parameters = comparer.free();
+    parameters.insert(options.by);
+    note_lonely(pair.name, lonely, fmt::format("without a row of another '{}'", options.by),
+                parameters, *out);
+    comparer.note_missing(pair, pair.base, lonely, "");
+    comparer.note_lost(pair, all, alone, "");
   }
   if (out->rows.empty())
     return Status::error(

@@ -42,8 +42,8 @@ struct RunComparison {
   std::vector<std::string> parameters;
   std::vector<ComparedRow> rows;
   std::vector<std::string> notes;  // about rows without a partner
-  // Rows of the first run are not in the second one, where workpackages failed that would have led
-  // to rows.
+  // Rows of the first run, or of the first value of `by`, are not in the second one, where
+  // workpackages failed or have not ended that would have led to rows.
   bool lost_rows = false;
 };
 

@@ -18,6 +18,7 @@
 #include "engine/results/read/outside_parts.h"
 #include "engine/results/read/scan.h"
 #include "engine/results/read/workpackage_view.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workpackage/ended_file.h"
 #include "engine/workpackage/matching_files.h"
 

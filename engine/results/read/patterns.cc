@@ -15,16 +15,6 @@ namespace tally {
 
 // The texts of patterns, as they are before a workpackage is known.
 
-std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use) {
-  std::vector<const Pattern*> patterns;
-  for (const Text& name : use) {
-    auto set = benchmark.pattern_sets.find(name.value);
-    if (set == benchmark.pattern_sets.end()) continue;
-    for (const Pattern& pattern : set->second.patterns) patterns.push_back(&pattern);
-  }
-  return patterns;
-}
-
 namespace {
 
 // The pattern sets that analysers use. Sets that a parameter chooses are not known: then all are.

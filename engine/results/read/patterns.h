@@ -11,13 +11,6 @@
 
 namespace tally {
 
-// The patterns of the sets named by `use`, in order.
-std::vector<const Pattern*> patterns_of(const Benchmark& benchmark, const std::vector<Text>& use);
-
-// The analyser's patterns, and those that the file alone has.
-std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
-                                         const AnalyseFile& file);
-
 // The definition decides which values a pattern finds in a step's outputs: its text, the names of
 // the files, and the texts of other patterns where it refers to names. A kept sample serves this
 // definition alone.

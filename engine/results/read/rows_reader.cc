@@ -1,9 +1,11 @@
 #include "engine/results/read/rows_reader.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
-#include "engine/workflow/pattern_uses.h"
+#include "engine/base/duration.h"
 
 namespace tally {
 
@@ -19,6 +21,41 @@ std::string text_of(const std::map<std::string, std::string>& values) {
 
 }  // namespace
 
+void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seconds) {
+  const std::optional<double> unit = seconds_of_unit(time.second->unit);
+  const std::optional<Value> number = make_value(value.str(), ValueType::floating);
+  if (!unit || !number || std::isnan(number->as_double())) return;
+  const double stated = number->as_double() * *unit;
+  const auto [known, is_new] = seconds.try_emplace(time, stated);
+  if (!is_new) known->second = std::min(known->second, stated);
+}
+
+void add_seconds(const SearchedIn& time, const Statistics& values, StatedSeconds& seconds) {
+  values.store({{MatchStatistic::value, ""}, {MatchStatistic::least, ""}},
+               [&](const std::string&, const Value& value) { add_seconds(time, value, seconds); });
+}
+
+namespace {
+
+void add_all(const Found& more, Found& found) {
+  for (const auto& [name, statistics] : more)
+    found.try_emplace(name, statistics.type()).first->second.add(statistics);
+}
+
+void add_all(const StatedSeconds& more, StatedSeconds& seconds) {
+  for (const auto& [time, stated] : more) {
+    const auto [known, is_new] = seconds.try_emplace(time, stated);
+    if (!is_new) known->second = std::min(known->second, stated);
+  }
+}
+
+}  // namespace
+
+void RowsReader::Part::add(const Part& more) {
+  add_all(more.found, found);
+  add_all(more.seconds, seconds);
+}
+
 const MatchedRow* MatchedRows::find(const RowKey& key) const {
   const auto found = indexes_.find(key);
   return found == indexes_.end() ? nullptr : &rows_[found->second];
@@ -27,9 +64,8 @@ const MatchedRow* MatchedRows::find(const RowKey& key) const {
 void MatchedRows::add(const MatchedRow& row) {
   const auto [entry, is_new] = indexes_.emplace(row.key, rows_.size());
   if (is_new) rows_.emplace_back().key = row.key;
-  Found& found = rows_[entry->second].found;
-  for (const auto& [name, statistics] : row.found)
-    found.try_emplace(name, statistics.type()).first->second.add(statistics);
+  add_all(row.found, rows_[entry->second].found);
+  add_all(row.seconds, rows_[entry->second].seconds);
 }
 
 RowsReader::RowsReader(const Benchmark& benchmark, const Analyser& analyser)
@@ -50,15 +86,19 @@ void RowsReader::begin_file() {
 
 std::vector<std::string> RowsReader::end_file() {
   std::vector<std::string> left;
-  for (const auto& [name, statistics] : above_) {
-    const auto has = [&](const Found& row) { return row.count(name) != 0; };
+  for (const auto& [name, statistics] : above_.found) {
+    const auto has = [&](const Part& row) { return row.found.count(name) != 0; };
     const auto first = rows_.begin() + static_cast<std::ptrdiff_t>(before_);
     if (std::any_of(first, rows_.end(), has)) {
       left.push_back(name);
       continue;
     }
-    for (auto row = first; row != rows_.end(); ++row)
-      row->try_emplace(name, statistics.type()).first->second.add(statistics);
+    Part part;
+    part.found.try_emplace(name, statistics.type()).first->second.add(statistics);
+    for (const auto& [time, stated] : above_.seconds) {
+      if (time.second->name.value == name) part.seconds.try_emplace(time, stated);
+    }
+    for (auto row = first; row != rows_.end(); ++row) row->add(part);
   }
   return left;
 }
@@ -74,16 +114,18 @@ void RowsReader::begin_row(std::string_view text, const char* match) {
   files_.push_back(file_);
 }
 
-void RowsReader::add(const Pattern& pattern, const char* at, const Value& value) {
+void RowsReader::add(const Pattern& pattern, const char* at, const Value& value,
+                     const SearchedIn* time) {
   if (begins_.empty() || patterns_.count(&pattern) == 0) return;
   const auto next = std::upper_bound(begins_.begin(), begins_.end(), at);
   const auto row = static_cast<size_t>(next - begins_.begin());
-  Found& found = row == 0 ? above_ : rows_[before_ + row - 1];
-  found.try_emplace(pattern.name.value, pattern.type).first->second.add(value);
+  Part& part = row == 0 ? above_ : rows_[before_ + row - 1];
+  part.found.try_emplace(pattern.name.value, pattern.type).first->second.add(value);
+  if (time != nullptr) add_seconds(*time, value, part.seconds);
 }
 
-void RowsReader::add_row(Found found) {
-  rows_.push_back(std::move(found));
+void RowsReader::add_row(Found found, StatedSeconds seconds) {
+  rows_.push_back({std::move(found), std::move(seconds)});
   files_.push_back(file_);
 }
 
@@ -94,7 +136,7 @@ std::string RowsReader::end_workpackage(const MatchSinks& found) {
   std::map<std::map<std::string, std::string>, Seen> known;
   std::string doubtful;
   for (size_t i = 0; i < rows_.size(); ++i) {
-    Found& one = rows_[i];
+    Found& one = rows_[i].found;
     if (one.empty()) continue;  // its values have another type, which is said elsewhere
     MatchedRow row;
     for (const Text& name : analyser_.rows) {
@@ -108,6 +150,7 @@ std::string RowsReader::end_workpackage(const MatchSinks& found) {
     seen.file = files_[i];
     row.key.occurrence = seen.count++;
     row.found = std::move(one);
+    row.seconds = std::move(rows_[i].seconds);
     found.row->rows.add(row);
     if (found.own != nullptr) found.own->rows.add(row);
   }

@@ -11,12 +11,21 @@
 
 #include "engine/base/compact.h"
 #include "engine/results/read/match_statistics.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
 // The matches so far, by pattern name.
 using Found = FlatMap<std::string, Statistics>;
+
+// The fewest seconds that matches state for how long something was measured, of patterns that a
+// `measured_over` names.
+using StatedSeconds = FlatMap<SearchedIn, double>;
+// Adds what the value of a time's pattern states, if it is a number and its unit one of time.
+void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seconds);
+// The same of several values.
+void add_seconds(const SearchedIn& time, const Statistics& values, StatedSeconds& seconds);
 
 // The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;
@@ -34,6 +43,7 @@ struct RowKey {
 struct MatchedRow {
   RowKey key;
   Found found;  // in its part of the file
+  StatedSeconds seconds;
 };
 
 // The rows of a workpackage, or of several, in the order of the matches.
@@ -58,6 +68,7 @@ struct InFiles {
   Found found;       // all matches
   FoundFiles files;  // that were there
   MatchedRows rows;  // with `rows` of the analyser
+  StatedSeconds seconds;
 };
 
 // Takes the matches of a workpackage.
@@ -65,6 +76,7 @@ struct MatchSinks {
   InFiles* row = nullptr;  // of its row
   InFiles* own = nullptr;  // its own, if statistics of repeats are wanted; else null
   void add_file(const AnalyseFile* file) const;
+  void add_seconds_of(const SearchedIn& time, const Value& value) const;
 };
 
 // Divides the matches in a workpackage's files among the rows that its analyser makes of them
@@ -98,19 +110,26 @@ class RowsReader {
   // A match of first_of() in the file's text. They come in order.
   void begin_row(std::string_view text, const char* match);
   // Adds a value of the pattern that stands at `at` in the file's text, if it belongs to a row.
-  void add(const Pattern& pattern, const char* at, const Value& value);
+  // `time`: what it is as a time of others; null: it is none.
+  void add(const Pattern& pattern, const char* at, const Value& value, const SearchedIn* time);
   // Adds the matches of a whole row, the next one, as the journal kept it.
-  void add_row(Found found);
+  void add_row(Found found, StatedSeconds seconds);
   // Gives the rows their keys, and adds them to what was found. Returns the values of rows that are
   // equal in two files: a repeat that lacks one of them would have the others change positions.
   // Empty: there are none.
   std::string end_workpackage(const MatchSinks& found);
 
  private:
+  struct Part {
+    Found found;
+    StatedSeconds seconds;
+    void add(const Part& more);
+  };
+
   const Analyser& analyser_;
   const std::set<const Pattern*> patterns_;
-  std::vector<Found> rows_;          // of the workpackage
-  Found above_;                      // above the first row of the file
+  std::vector<Part> rows_;           // of the workpackage
+  Part above_;                       // above the first row of the file
   std::vector<int> files_;           // of each of these rows
   int file_ = 0;                     // the one that is read
   size_t before_ = 0;                // rows of the files before

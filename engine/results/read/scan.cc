@@ -73,6 +73,11 @@ void MatchSinks::add_file(const AnalyseFile* file) const {
   if (own != nullptr) add_once(file, own->files);
 }
 
+void MatchSinks::add_seconds_of(const SearchedIn& time, const Value& value) const {
+  add_seconds(time, value, row->seconds);
+  if (own != nullptr) add_seconds(time, value, own->seconds);
+}
+
 const std::string* ViewValues::find(std::string_view name) const {
   if (values_.empty()) {
     values_.reserve(workpackage_.values.size());
@@ -83,7 +88,10 @@ const std::string* ViewValues::find(std::string_view name) const {
 }
 
 Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser)
-    : benchmark_(benchmark), analyser_(analyser), rows_(benchmark, analyser) {}
+    : benchmark_(benchmark), analyser_(analyser), rows_(benchmark, analyser) {
+  for (const RateTimes& rate : rate_times(benchmark, analyser))
+    times_.insert(rate.times.begin(), rate.times.end());
+}
 Scanner::~Scanner() = default;
 Scanner::Scanner(Scanner&&) noexcept = default;
 
@@ -129,18 +137,6 @@ void Scanner::report(Diagnostics& diagnostics) const {
       diagnostics.warning(p.mark, std::move(text));
     }
   }
-}
-
-std::vector<const Pattern*> patterns_for(const Benchmark& benchmark, const Analyser& analyser,
-                                         const AnalyseFile& file) {
-  std::vector<Text> use = analyser.use;
-  use.insert(use.end(), file.use.begin(), file.use.end());
-  std::vector<const Pattern*> patterns;
-  for (const Pattern* one : patterns_of(benchmark, use)) {
-    auto same = [&](const Pattern* other) { return other->name.value == one->name.value; };
-    if (std::ranges::none_of(patterns, same)) patterns.push_back(one);
-  }
-  return patterns;
 }
 
 std::string Scanner::pattern_text(const Pattern& pattern,
@@ -217,7 +213,7 @@ std::vector<Scanner::FileName> Scanner::file_names(const std::string& list) {
 }
 
 void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
-                   const MatchSinks& found) {
+                   const MatchSinks& found, const std::vector<const AnalyseFile*>& left_out) {
   if (workpackage.kept != nullptr && take_kept(analyse, workpackage, found)) return;
   const ViewValues values(workpackage);
   const auto lookup = [&](std::string_view name) { return values.find(name); };
@@ -230,6 +226,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
   rows_.begin_workpackage();
   for (const FileSearch& search : searches_of(analyse)) {
     const AnalyseFile& file = *search.file;
+    if (contains(left_out, &file)) continue;
     if (!search.names) own_names.push_back(file_names(substitute(file.path.value, lookup)));
     for (const FileName& name : search.names ? *search.names : own_names.back()) {
       if (which == 0) first_name = &name;
@@ -240,7 +237,7 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         const bool absolute = name.text.front() == '/';
         const std::string path = absolute ? name.text : workpackage.work_dir + "/" + name.text;
         const Seen seen =
-            scan_file({workpackage, path, name.text}, search.patterns, values, found, here);
+            scan_file({workpackage, path, name.text, &file}, search.patterns, values, found, here);
         if (seen == Seen::file) found.add_file(&file);
         missing = seen == Seen::nothing;
       } else {
@@ -248,8 +245,8 @@ void Scanner::scan(const Analyse& analyse, const WorkpackageView& workpackage,
         looked = find_files(workpackage, name.text, first_name->text, which, &paths);
         missing = paths.empty() && workpackage.log.empty();
         for (const std::string& path : paths) {
-          if (scan_file({workpackage, path, name.text}, search.patterns, values, found, here) ==
-              Seen::file)
+          if (scan_file({workpackage, path, name.text, &file}, search.patterns, values, found,
+                        here) == Seen::file)
             found.add_file(&file);
         }
       }
@@ -317,6 +314,8 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       if (!values) continue;
       any = searched.matched = searched.has_value = true;
       targets.add(*values);
+      add_kept_seconds(analyse, *pattern, *values, found.row->seconds);
+      if (found.own != nullptr) add_kept_seconds(analyse, *pattern, *values, found.own->seconds);
     }
   }
   if (!any) return false;
@@ -345,18 +344,29 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
   rows_.begin_workpackage();
   for (int row = 0;; ++row) {
     Found kept;
+    StatedSeconds seconds;
     for (const FileSearch& search : searches_of(analyse)) {
       for (const Pattern* pattern : search.patterns) {
         if (pattern->mode != PatternMode::pattern || kept.count(pattern->name.value) != 0) continue;
         const auto values =
             workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern, row);
-        if (values) kept.try_emplace(pattern->name.value, pattern->type).first->second.add(*values);
+        if (!values) continue;
+        kept.try_emplace(pattern->name.value, pattern->type).first->second.add(*values);
+        add_kept_seconds(analyse, *pattern, *values, seconds);
       }
     }
     if (kept.empty()) break;
-    rows_.add_row(std::move(kept));
+    rows_.add_row(std::move(kept), std::move(seconds));
   }
   end_rows(found);
+}
+
+void Scanner::add_kept_seconds(const Analyse& analyse, const Pattern& time,
+                               const Statistics& values, StatedSeconds& seconds) {
+  for (const FileSearch& search : searches_of(analyse)) {
+    const SearchedIn place(search.file, &time);
+    if (times_.count(place) != 0) add_seconds(place, values, seconds);
+  }
 }
 
 // Whether a file of the search was there when the workpackage ended.
@@ -524,7 +534,7 @@ std::vector<const Pattern*> Scanner::several(long long* most) const {
 }
 
 bool Scanner::own_part(const ScannedFile& file, FilePart* part) {
-  const auto& [workpackage, path, name] = file;
+  const auto& [workpackage, path, name, entry] = file;
   if (workpackage.outside == nullptr) return true;  // as nearly always
   const OutsidePart* known = part_of(workpackage, opened_path(path));
   if (known == nullptr) return true;
@@ -580,7 +590,7 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
                                  const std::vector<const Pattern*>& patterns,
                                  const ViewValues& values, const MatchSinks& found,
                                  SearchedHere& here) {
-  const auto& [workpackage, path, file_name] = scanned;
+  const auto& [workpackage, path, file_name, entry] = scanned;
   FilePart part;
   const bool any = own_part(scanned, &part);
   FileView view;
@@ -604,7 +614,7 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     if (regex == nullptr) return;
     SearchedPattern& searched = here[pattern];
     searched.files.push_back(file_name);
-    const Matches matches = search(path, view, *pattern, *regex, found);
+    const Matches matches = search(scanned, view, *pattern, *regex, found);
     if (matches.count > 0) searched.matched = true;
     if (matches.has_value) searched.has_value = true;
     if (matches.differ) searched.most = std::max(searched.most, matches.count);
@@ -642,9 +652,12 @@ void Scanner::report_cut(const std::string& path, std::string_view text, std::st
                       name, bytes_of_text(match), bytes_of_text(around(text, match)), path));
 }
 
-Scanner::Matches Scanner::search(const std::string& path, FileView& view, const Pattern& pattern,
+Scanner::Matches Scanner::search(const ScannedFile& file, FileView& view, const Pattern& pattern,
                                  Regex& regex, const MatchSinks& found) {
   Matches matches;
+  const std::string& path = file.path;
+  const SearchedIn place(file.entry, &pattern);
+  const SearchedIn* time = times_.count(place) != 0 ? &place : nullptr;
   std::string_view first;
   const std::string& name = pattern.name.value;
   const Targets targets(found, pattern);
@@ -681,7 +694,8 @@ Scanner::Matches Scanner::search(const std::string& path, FileView& view, const 
     }
     if (value) {
       targets.add(*value);
-      rows_.add(pattern, at, *value);
+      if (time != nullptr) found.add_seconds_of(*time, *value);
+      rows_.add(pattern, at, *value, time);
       matches.has_value = true;
       return;
     }

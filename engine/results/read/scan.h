@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -15,6 +16,7 @@
 #include "engine/results/read/patterns.h"
 #include "engine/results/read/rows_reader.h"
 #include "engine/results/read/workpackage_view.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workpackage/ended_file.h"
 
 namespace tally {
@@ -39,8 +41,10 @@ class Scanner {
   ~Scanner();
   Scanner(Scanner&&) noexcept;
 
-  // Reads the files of `analyse` in the workpackage and adds the values to `found`.
-  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const MatchSinks& found);
+  // Reads the files of `analyse` in the workpackage, but for `left_out`, and adds the values to
+  // `found`.
+  void scan(const Analyse& analyse, const WorkpackageView& workpackage, const MatchSinks& found,
+            const std::vector<const AnalyseFile*>& left_out = {});
   // Workpackages of which another file, or one of another size or time, was opened than at their
   // end.
   const std::vector<int>& suspects() const { return suspects_; }
@@ -114,6 +118,7 @@ class Scanner {
     const WorkpackageView& workpackage;
     const std::string& path;
     const std::string& name;
+    const AnalyseFile* entry;  // of the `analyse`
   };
   Seen scan_file(const ScannedFile& file, const std::vector<const Pattern*>& patterns,
                  const ViewValues& values, const MatchSinks& found, SearchedHere& here);
@@ -123,8 +128,11 @@ class Scanner {
   void report_cut(const std::string& path, std::string_view text, std::string_view match,
                   const Pattern& pattern);
   // Returns the matches of the pattern in the file.
-  Matches search(const std::string& path, FileView& view, const Pattern& pattern, Regex& regex,
+  Matches search(const ScannedFile& file, FileView& view, const Pattern& pattern, Regex& regex,
                  const MatchSinks& found);
+  // Adds the seconds of values that the journal kept, which does not say from which file.
+  void add_kept_seconds(const Analyse& analyse, const Pattern& time, const Statistics& values,
+                        StatedSeconds& seconds);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.
@@ -156,6 +164,7 @@ class Scanner {
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
   RowsReader rows_;
+  std::set<SearchedIn> times_;       // that a `measured_over` names
   FilesPrint opened_;                // of the workpackage that is being read, its own files
   long long opened_changed_ns_ = 0;  // when the last of them was changed
   std::vector<int> suspects_;

@@ -186,6 +186,7 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
     if (!repeated) {
       Record& row = records.missing.emplace_back();
       row.id = workpackage->id;
+      row.analyser = analyser.name.value;
       row.step = before;
       row.state = state;
       row.values = Cells(records.columns);

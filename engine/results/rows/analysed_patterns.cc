@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/expand/substitute.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {

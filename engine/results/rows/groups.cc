@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <future>
 #include <map>
@@ -13,6 +14,7 @@
 #include "engine/base/in_thread.h"
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/workflow/pattern_uses.h"
 
 namespace tally {
 namespace {
@@ -130,6 +132,15 @@ bool is_warmup(const Benchmark& benchmark, const WorkpackageView& workpackage) {
   if (step == nullptr || step->until.warmup == 0) return false;
   const int copies = std::atoi(step->repeat.value.c_str());  // check/ has made it a plain number
   return copies > 0 && workpackage.iteration % copies < step->until.warmup;
+}
+
+State nearest_to_done(State a, State b) {
+  const auto rank = [](State state) {
+    constexpr std::array kOrder = {State::done,    State::changed,  State::running, State::waiting,
+                                   State::pending, State::expected, State::failed,  State::lost};
+    return std::find(kOrder.begin(), kOrder.end(), state);
+  };
+  return rank(b) < rank(a) ? b : a;
 }
 
 Groups::Groups(const Benchmark& benchmark, const Analyser& analyser,
@@ -337,7 +348,15 @@ class GroupReader {
  public:
   GroupReader(const Benchmark& benchmark, const Analyser& analyser, bool each_member,
               Groups& groups)
-      : benchmark_(benchmark), analyser_(analyser), each_member_(each_member), groups_(groups) {}
+      : benchmark_(benchmark), analyser_(analyser), each_member_(each_member), groups_(groups) {
+    if (!benchmark.rules.only_done_counts) return;
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        std::set<std::string> steps = steps_read(benchmark, analyse, file);
+        if (!steps.empty()) linked_.emplace_back(&file, std::move(steps));
+      }
+    }
+  }
 
   Scanner read(const Range& range) const {
     Scanner scanner(benchmark_, analyser_);
@@ -354,14 +373,41 @@ class GroupReader {
       if (some_count && !groups_.counts(*group.members[i])) continue;
       if (!group.members[i]->began) continue;
       scanner.scan(*analyse, *group.members[i],
-                   {&group.all, group.own.empty() ? nullptr : &group.own[i]});
+                   {&group.all, group.own.empty() ? nullptr : &group.own[i]},
+                   files_left_out(group, *group.members[i]));
     }
+  }
+
+  // Whether the file, which a link leads to, is of work that is a measurement.
+  bool leads_to_measured(const WorkpackageView& member, const std::set<std::string>& steps) const {
+    return std::ranges::none_of(groups_.ancestors(member), [&](const WorkpackageView* one) {
+      return steps.count(one->step) != 0 && !groups_.counts(*one);
+    });
+  }
+
+  // The files that a link leads to and that are no measurement, where they are one for other
+  // repeats.
+  std::vector<const AnalyseFile*> files_left_out(const Group& group,
+                                                 const WorkpackageView& member) const {
+    std::vector<const AnalyseFile*> files;
+    if (group.members.size() == 1) return files;
+    for (const auto& [file, steps] : linked_) {
+      if (leads_to_measured(member, steps)) continue;
+      const bool others =
+          std::ranges::any_of(group.members, [&, &above = steps](const WorkpackageView* one) {
+            return groups_.counts(*one) && leads_to_measured(*one, above);
+          });
+      if (others) files.push_back(file);
+    }
+    return files;
   }
 
   const Benchmark& benchmark_;
   const Analyser& analyser_;
   const bool each_member_;
   Groups& groups_;
+  // The files that a link leads to, and the steps that wrote them.
+  std::vector<std::pair<const AnalyseFile*, std::set<std::string>>> linked_;
 };
 
 }  // namespace

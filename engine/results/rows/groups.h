@@ -47,6 +47,10 @@ struct PlannedRepeats {
   State open = State::done;  // the state of one that has not ended; done: all have
 };
 
+// The state of several workpackages that one value may come from: that of the one that has come
+// farthest.
+State nearest_to_done(State a, State b);
+
 // Whether the workpackage is a warm-up of its step. No table shows its values.
 bool is_warmup(const Benchmark& benchmark, const WorkpackageView& workpackage);
 

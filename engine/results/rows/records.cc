@@ -87,7 +87,7 @@ void Record::take_marks_of_earlier(const std::set<std::string>& shown) {
     if (std::ranges::none_of(one.names,
                              [&](const std::string& name) { return shown.count(name) != 0; }))
       continue;
-    if (one.changed && measured()) state = State::changed;
+    if (measured()) state = one.state;
     reused = reused || one.reused;
     for (const Disturbance& each : one.disturbances) add_disturbance(each);
   }

@@ -127,7 +127,7 @@ struct Repeat {
 struct MarksOfEarlier {
   std::set<std::string> names;  // patterns that have such a value, and those computed from them
   bool reused = false;
-  bool changed = false;  // their outputs, after they had ended
+  State state = State::done;  // any other: they are no measurement
   std::vector<Disturbance> disturbances;
 };
 
@@ -148,6 +148,8 @@ struct Record {
   // Patterns whose values were measured for less than kSteadySeconds: the fewest seconds of a
   // repeat.
   Rare<std::map<std::string, double>> short_values;
+  // The same of the baseline row's values in a column that is relative to it, by column_key().
+  Rare<std::map<std::string, std::map<std::string, double>>> short_baselines;
   int id = 0;                          // the workpackage's
   PointKey point;                      // that of its workpackage, or of the match it comes from
   Common<std::string> analyser, step;  // of the workpackage

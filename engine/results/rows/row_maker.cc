@@ -1,29 +1,18 @@
 #include "engine/results/rows/row_maker.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 
-#include "engine/base/duration.h"
 #include "engine/expand/substitute.h"
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
 #include "engine/workflow/builtin_names.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
-
-// The state of a row of several workpackages: that of the one that has come farthest.
-State nearest_to_done(State a, State b) {
-  const auto rank = [](State state) {
-    constexpr std::array kOrder = {State::done,    State::changed,  State::running, State::waiting,
-                                   State::pending, State::expected, State::failed,  State::lost};
-    return std::find(kOrder.begin(), kOrder.end(), state);
-  };
-  return rank(b) < rank(a) ? b : a;
-}
 
 // Makes the rows of an analyser. The groups' files have been read.
 class RowMaker {
@@ -39,6 +28,7 @@ class RowMaker {
         analyser_name_(from.analyser.name.value),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups),
         shows_analyser_(from.used_names.has(kAnalyserColumn)) {
+    if (from.benchmark.rules.rows_are_marked) rates_ = rate_times(from.benchmark, from.analyser);
     for (const Pattern* pattern : patterns_.all()) {
       std::vector<StatisticColumn>& columns = statistics_[pattern->name.value];
       for (const StoredStatistic& one : patterns_.statistics(pattern->name.value))
@@ -51,19 +41,20 @@ class RowMaker {
     std::vector<Line> lines;
     lines.reserve(origins_.size());
     for (const RowOrigin& origin : origins_) {
-      std::vector<Groups::Above> above;
-      for (const Group* ancestor : groups_.ancestors(*origin.group))
-        above.push_back({ancestor->members.front(), &ancestor->all});
+      const std::vector<Groups::Above> above = groups_above(*origin.group);
       lines.push_back(
           make_line(*origin.group->members.front(), {origin.group->all, above}, origin));
-      lines.back().failed = !groups_.any_ended_well(*origin.group);
+      lines.back().failed = !all_ended_well(*origin.group);
     }
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
     Records records;
     columns_ = records.columns;
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
-      std::map<std::string, double> too_short = short_values(lines[i].values, &origins_[i]);
+      const std::vector<Groups::Above> above =
+          rates_.empty() ? std::vector<Groups::Above>() : groups_above(*origins_[i].group);
+      std::map<std::string, double> too_short =
+          short_values(lines[i].values, {origins_[i].group->all, above}, origins_[i]);
       add_record(origins_[i], std::move(lines[i].values), records);
       add_short_values(std::move(too_short), records.rows.back());
     }
@@ -75,14 +66,22 @@ class RowMaker {
 
  private:
   using Names = std::set<std::string>;
+  // The names that belong to a row of a group's files, and not to the group.
+  struct InRows {
+    Names patterns;
+    std::set<SearchedIn> times;
+  };
   // A group, or one row of its files, that a row comes from.
   struct RowOrigin {
     const Group* group;
-    const MatchedRow* row;                 // one of the rows of its files; null: all of them
-    std::shared_ptr<const Names> in_rows;  // patterns whose values are those of a row
+    const MatchedRow* row;                  // one of the rows of its files; null: all of them
+    std::shared_ptr<const InRows> in_rows;  // null: there is no row
 
     bool has_in_rows(const std::string& name) const {
-      return row != nullptr && in_rows->count(name) != 0;
+      return row != nullptr && in_rows->patterns.count(name) != 0;
+    }
+    bool has_in_rows(const SearchedIn& time) const {
+      return row != nullptr && in_rows->times.count(time) != 0;
     }
   };
 
@@ -104,12 +103,20 @@ class RowMaker {
         origins_.push_back({&group, nullptr, nullptr});
         continue;
       }
-      const auto names = std::make_shared<Names>();
+      const auto names = std::make_shared<InRows>();
       for (const MatchedRow& row : rows) {
-        for (const auto& [name, statistics] : row.found) names->insert(name);
+        for (const auto& [name, statistics] : row.found) names->patterns.insert(name);
+        for (const auto& [time, seconds] : row.seconds) names->times.insert(time);
       }
       for (const MatchedRow& row : rows) origins_.push_back({&group, &row, names});
     }
+  }
+
+  std::vector<Groups::Above> groups_above(const Group& group) const {
+    std::vector<Groups::Above> above;
+    for (const Group* ancestor : groups_.ancestors(group))
+      above.push_back({ancestor->members.front(), &ancestor->all});
+    return above;
   }
 
   // The files of a row, or of one of its repeats. `above`: those of the groups or workpackages that
@@ -125,6 +132,11 @@ class RowMaker {
         if (!one.in_files->rows.empty()) return one.in_files;
       }
       return nullptr;
+    }
+    // The row there. Null: the origin is none of a row's, or the row is elsewhere.
+    const MatchedRow* row_in(const InFiles& one, const RowOrigin& origin) const {
+      return origin.row != nullptr && &one == with_rows() ? one.rows.find(origin.row->key)
+                                                          : nullptr;
     }
   };
 
@@ -169,17 +181,14 @@ class RowMaker {
     Line line;
     line.values = Cells(line_columns_);
     line.parameters = &shown.values;
-    const InFiles* with_rows = origin.row == nullptr ? nullptr : files.with_rows();
-    const auto row_in = [&](const InFiles& one) {
-      return &one == with_rows ? one.rows.find(origin.row->key) : nullptr;
-    };
-    add_found(files.own, row_in(files.own), origin, line.values);
+    add_found(files.own, files.row_in(files.own, origin), origin, line.values);
     // JUBE sets the defaults in each workpackage. Therefore the default of the last step wins even
     // if a parent's file had a match.
     add_defaults(shown.step, files.own.files, line.values);
     FoundFiles there = files.own.files;
     for (const Groups::Above& one : files.above)
-      add_found(*one.in_files, row_in(*one.in_files), origin, line.values, &shown.step);
+      add_found(*one.in_files, files.row_in(*one.in_files, origin), origin, line.values,
+                &shown.step);
     for (const Groups::Above& one : files.above) {
       const FoundFiles& theirs = one.in_files->files;
       add_defaults(one.workpackage->step, theirs, line.values);
@@ -198,13 +207,24 @@ class RowMaker {
     }
   }
 
-  // Whether the row is that of one workpackage, which depends on no repeated one. Then the only
-  // repeat has the row's values.
+  // Whether the row's work and that which it depends on led to what it was to measure. Else a
+  // missing value is no surprise.
+  bool all_ended_well(const Group& group) const {
+    const std::vector<const Group*> above = groups_.ancestors(group);
+    return groups_.any_ended_well(group) && std::ranges::all_of(above, [&](const Group* one) {
+             return groups_.any_ended_well(*one);
+           });
+  }
+
+  // Whether the row is that of one workpackage, which depends on no repeated one and on none that
+  // is no measurement. Then the only repeat has the row's values.
   bool is_single(const Group& group) const {
     const auto single = [](const Group& one) { return one.members.size() == 1; };
-    const std::vector<const Group*> above = groups_.ancestors(group);
-    return single(group) && groups_.planned_repeats(*group.members.front()).count == 1 &&
-           std::ranges::all_of(above, [&](const Group* one) { return single(*one); });
+    if (!single(group) || groups_.planned_repeats(*group.members.front()).count != 1) return false;
+    const std::vector<const WorkpackageView*> before = groups_.ancestors(*group.members.front());
+    return std::ranges::all_of(before, [&](const auto* one) { return groups_.counts(*one); }) &&
+           std::ranges::all_of(groups_.ancestors(group),
+                               [&](const Group* one) { return single(*one); });
   }
 
   std::vector<Repeat> single_repeat(const Group& group, const Record& row) {
@@ -226,10 +246,17 @@ class RowMaker {
     return values;
   }
 
+  struct OneRepeat {
+    size_t row;
+    const WorkpackageView* workpackage;
+    const InFiles* files;
+    Names unmeasured;  // patterns
+  };
+
   // Adds to each row the values of the workpackages that it is made of, those that count.
   void add_repeats(Records& records) {
     std::vector<Line> lines;
-    std::vector<std::pair<size_t, const WorkpackageView*>> repeats;  // row, workpackage
+    std::vector<OneRepeat> repeats;
     for (size_t row = 0; row < origins_.size(); ++row) {
       const RowOrigin& origin = origins_[row];
       const Group& group = *origin.group;
@@ -248,20 +275,33 @@ class RowMaker {
             (with_rows == nullptr || with_rows->rows.find(origin.row->key) == nullptr))
           continue;
         lines.push_back(make_line(member, files, origin));
-        repeats.emplace_back(row, &member);
-        records.rows[row].repeats.emplace_back().from.set(
-            sources_.sources_of(member, own.found, above, records.rows[row]));
+        ValueSources::Sources sources =
+            sources_.sources_of(member, own.found, above, records.rows[row]);
+        records.rows[row].repeats.emplace_back().from.set(std::move(sources.from));
+        repeats.push_back({row, &member, &own, std::move(sources.unmeasured)});
       }
     }
     Diagnostics said_of_the_rows;
     derive({benchmark_, evaluator_, said_of_the_rows}, patterns_.derived(), lines);
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
-      const size_t row = repeats[i].first;
-      add_short_values(short_values(lines[i].values, nullptr), records.rows[row]);
-      const Cells values = all_values(*repeats[i].second, std::move(lines[i].values), records);
-      records.rows[row].repeats[filled[row]++].values = repeat_values(values);
+      Record& row = records.rows[repeats[i].row];
+      take_line(repeats[i], std::move(lines[i].values), row.repeats[filled[repeats[i].row]++],
+                records);
     }
+  }
+
+  // Gives a repeat the values of its line.
+  void take_line(const OneRepeat& from, Cells&& line, Repeat& repeat, Records& records) {
+    if (!rates_.empty()) {
+      const std::vector<Groups::Above> above = groups_.above(*from.workpackage);
+      add_short_values(short_values(line, {*from.files, above}, origins_[from.row]),
+                       records.rows[from.row]);
+    }
+    for (const std::string& pattern : from.unmeasured) {
+      for (const StoredStatistic& one : patterns_.statistics(pattern)) line.erase(one.name);
+    }
+    repeat.values = repeat_values(all_values(*from.workpackage, std::move(line), records));
   }
 
   // The members of a group that count, in the order of their iterations.
@@ -284,36 +324,49 @@ class RowMaker {
     return own == found.end() ? nullptr : &own->second;
   }
 
-  // How many seconds one of the pattern's unit is. check/ has seen that it is one of time.
-  double seconds_per_unit(const std::string& name) const {
-    for (const Pattern* pattern : patterns_.all()) {
-      if (pattern->name.value == name) return seconds_of_unit(pattern->unit).value_or(1);
+  // The fewest seconds that the row's matches state of the time, in its own files or else in the
+  // nearest that state some.
+  static StatedSeconds stated_in(const Files& files, const RowOrigin& origin,
+                                 const RateTimes& rate) {
+    StatedSeconds stated;
+    const auto take = [&](const InFiles& one) {
+      const MatchedRow* row = files.row_in(one, origin);
+      for (const SearchedIn& time : rate.times) {
+        const bool of_rows = origin.has_in_rows(time);
+        if (of_rows && row == nullptr) continue;
+        const StatedSeconds& all = of_rows ? row->seconds : one.seconds;
+        if (const auto known = all.find(time); known != all.end())
+          stated.try_emplace(time, known->second);
+      }
+    };
+    take(files.own);
+    for (const Groups::Above& one : files.above) {
+      if (stated.empty()) take(*one.in_files);
     }
-    return 1;
+    return stated;
   }
 
-  // Patterns whose value was measured for too short a time, by what the line says of it
-  // (`measured_over`), and those that are computed from them. `origin`: of a line that stands for
-  // all repeats; the one with the fewest seconds counts.
-  std::map<std::string, double> short_values(const Cells& line, const RowOrigin* origin) const {
+  // Patterns whose value was measured for too short a time, by what the row's files or the line say
+  // of it (`measured_over`), and those that are computed from them. The fewest seconds count.
+  std::map<std::string, double> short_values(const Cells& line, const Files& files,
+                                             const RowOrigin& origin) const {
     std::map<std::string, double> found;
-    if (!benchmark_.rules.rows_are_marked) return found;
-    for (const Pattern* pattern : patterns_.all()) {
-      const std::string& over = pattern->measured_over.value;
-      if (over.empty()) continue;
-      Cells all;
-      const Statistics* matches = origin == nullptr ? nullptr : matches_of(*origin, over);
-      if (matches != nullptr) {
-        matches->store(
-            over, [&](const std::string& name, Value value) { all.set(name, std::move(value)); });
+    for (const RateTimes& rate : rates_) {
+      const std::string& name = rate.rate->name.value;
+      if (!line.has(name) || rate.times.empty()) continue;
+      StatedSeconds stated = stated_in(files, origin, rate);
+      // A computed time, and a default, is of the line.
+      const SearchedIn& first = rate.times.front();
+      const bool of_line =
+          first.second->mode != PatternMode::pattern || first.second->default_value;
+      const Value* value =
+          of_line && stated.empty() ? line.find(first.second->name.value) : nullptr;
+      if (value != nullptr) add_seconds(first, *value, stated);
+      for (const auto& [time, seconds] : stated) {
+        if (seconds >= kSteadySeconds) continue;
+        const auto [known, is_new] = found.try_emplace(name, seconds);
+        if (!is_new) known->second = std::min(known->second, seconds);
       }
-      const Value* stated = all.find(over + "_min");
-      if (stated == nullptr) stated = all.find(over);
-      if (stated == nullptr) stated = line.find(over);
-      if (stated == nullptr) continue;
-      const std::optional<Value> time = make_value(stated->str(), ValueType::floating);
-      const double seconds = time ? time->as_double() * seconds_per_unit(over) : kSteadySeconds;
-      if (seconds < kSteadySeconds) found.emplace(pattern->name.value, seconds);
     }
     if (found.empty()) return found;
     for (size_t before = 0; before != found.size();) {
@@ -398,6 +451,7 @@ class RowMaker {
   Common<std::string> step_before_;  // of the row before
   const ValueSources sources_;
   const bool shows_analyser_;
+  std::vector<RateTimes> rates_;
   std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.
   const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();

@@ -25,13 +25,20 @@ bool is_reused(const Group& group) {
 
 namespace {
 
-// Whether its values are those of outputs that changed after the end of their workpackages.
-bool is_changed(const Group& group) {
-  const auto has = [&](State state) {
-    return std::ranges::any_of(group.members,
-                               [&](const WorkpackageView* one) { return one->state == state; });
-  };
-  return has(State::changed) && !has(State::done);
+// Marks the outputs that show one of the names, which are of workpackages that ended in this way.
+void add_state(State state, std::set<std::string> names, Record& record) {
+  if (state == State::done || names.empty()) return;
+  MarksOfEarlier marks;
+  marks.state = state;
+  marks.names = std::move(names);
+  record.earlier.edit().push_back(std::move(marks));
+}
+
+// The state of the workpackages whose values are shown: done if one of them is a measurement.
+State state_of(const std::vector<const WorkpackageView*>& members) {
+  State state = members.front()->state;
+  for (const WorkpackageView* member : members) state = nearest_to_done(state, member->state);
+  return state;
 }
 
 }  // namespace
@@ -47,16 +54,38 @@ ValueSources::ValueSources(const Benchmark& benchmark, const Analyser& analyser,
   }
 }
 
-std::map<std::string, std::set<int>> ValueSources::sources_of(
-    const WorkpackageView& member, const Found& own, const std::vector<Groups::Above>& above,
-    Record& row) const {
-  std::map<std::string, std::set<int>> from;
+// The patterns that rows of `step` have from outputs of the step `above`, and those computed from
+// them. A file that is gone was not even searched: all that are sought there. `is_known`: of those
+// that have a value from elsewhere.
+template <typename IsKnown>
+std::set<std::string> ValueSources::sought_in(const std::string& above, const std::string& step,
+                                              const IsKnown& is_known) const {
+  std::set<std::string> names;
+  for (const Pattern* pattern : patterns_.of(groups_.find(above))) {
+    const std::string& name = pattern->name.value;
+    if (pattern->mode == PatternMode::pattern && !prints(step, name) && !is_known(name))
+      patterns_.add_with_computed(name, &names);
+  }
+  return names;
+}
+
+ValueSources::Sources ValueSources::sources_of(const WorkpackageView& member, const Found& own,
+                                               const std::vector<Groups::Above>& above,
+                                               Record& row) const {
+  Sources out;
+  std::map<std::string, std::set<int>>& from = out.from;
   std::set<std::string> known;  // patterns that have a value of their own
   for (const auto& [name, statistics] : own) {
     if (statistics.count() > 0) known.insert(name);
   }
-  add_linked_sources(member, known, from, row);
+  add_linked_sources(member, known, out, row);
   for (const Groups::Above& one : above) {
+    if (!groups_.counts(*one.workpackage)) {
+      out.unmeasured.merge(
+          sought_in(one.workpackage->step, member.step, [&](const std::string& name) {
+            return known.count(name) != 0 || from.count(name) != 0;
+          }));
+    }
     for (const auto& [name, statistics] : one.in_files->found) {
       if (statistics.count() == 0 || known.count(name) != 0 || from.count(name) != 0) continue;
       if (prints(member.step, name)) continue;
@@ -66,23 +95,28 @@ std::map<std::string, std::set<int>> ValueSources::sources_of(
       row.repeats_above.edit().try_emplace(source, groups_.planned_repeats(*one.workpackage).count);
     }
   }
-  if (from.empty()) return from;
+  if (from.empty()) return out;
   for (const Pattern* pattern : patterns_.derived()) {
     std::set<int> sources;
     if (!is_own(*pattern, known, from, &sources)) from[pattern->name.value] = sources;
   }
-  return from;
+  return out;
 }
 
 // Values that were read through a link are those of the workpackages that it leads to.
 void ValueSources::add_linked_sources(const WorkpackageView& member, std::set<std::string>& known,
-                                      std::map<std::string, std::set<int>>& from,
-                                      Record& row) const {
+                                      Sources& sources, Record& row) const {
+  std::map<std::string, std::set<int>>& from = sources.from;
   const std::vector<LinkedFile>& files = linked_.of(groups_.find(member.step));
   if (files.empty()) return;
   for (const WorkpackageView* above : groups_.ancestors(member)) {
     for (const LinkedFile& linked : files) {
       if (linked.steps.count(above->step) == 0) continue;
+      // Also where a file of its own may give them: take_marks_of_linked() marks these, too.
+      for (const std::string& name : linked.patterns) {
+        if (!groups_.counts(*above) && known.count(name) != 0)
+          patterns_.add_with_computed(name, &sources.unmeasured);
+      }
       for (const std::string& name : linked.alone) {
         if (known.count(name) == 0 && from.count(name) == 0) continue;
         known.erase(name);
@@ -157,28 +191,18 @@ void ValueSources::take_marks_of_linked(const Group& group, Origins& origins,
       if (linked.steps.count(one->step) != 0) above.members.push_back(one);
     }
     const bool reused = is_reused(above);
-    std::set<std::string> given;
+    std::set<std::string> given, sought;
     for (const std::string& name : linked.patterns) {
       const auto value = group.all.found.find(name);
-      if (value == group.all.found.end() || value->second.count() == 0) continue;
+      const bool found = value != group.all.found.end() && value->second.count() != 0;
+      if (found || linked.alone.count(name) != 0) patterns_.add_with_computed(name, &sought);
+      if (!found) continue;
       patterns_.add_with_computed(name, &given);
       if (linked.alone.count(name) != 0) origins[name] = reused;
     }
+    if (!above.members.empty()) add_state(state_of(above.members), std::move(sought), record);
     add_marks(above.members, reused, std::move(given), record);
   }
-}
-
-// A file that is gone was not even searched: all patterns that are sought in the outputs of this
-// earlier step.
-void ValueSources::add_change(const Group& above, Record& record) const {
-  MarksOfEarlier marks;
-  marks.changed = true;
-  for (const Pattern* pattern : patterns_.of(groups_.find(above.members.front()->step))) {
-    const std::string& name = pattern->name.value;
-    if (pattern->mode == PatternMode::pattern && !prints(*record.step, name))
-      patterns_.add_with_computed(name, &marks.names);
-  }
-  if (!marks.names.empty()) record.earlier.edit().push_back(std::move(marks));
 }
 
 void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) const {
@@ -194,7 +218,9 @@ void ValueSources::take_marks_of_ancestors(const Group& group, Record& record) c
   for (const Group* above : ancestors) {
     const bool reused = is_reused(*above);
     std::set<std::string> given;
-    if (is_changed(*above)) add_change(*above, record);
+    const auto is_known = [&](const std::string& name) { return origins.count(name) != 0; };
+    add_state(state_of(above->members),
+              sought_in(above->members.front()->step, *record.step, is_known), record);
     for (const auto& [name, statistics] : above->all.found) {
       if (statistics.count() == 0 || prints(*record.step, name)) continue;
       if (origins.emplace(name, reused).second) patterns_.add_with_computed(name, &given);

@@ -51,12 +51,16 @@ class ValueSources {
     return printed_.count({step, pattern}) != 0;
   }
 
-  // The workpackages that a repeat has values from, by the name of each value that is not its own.
+  struct Sources {
+    // The workpackages that a repeat has values from, by the name of each value that is not its own.
+    std::map<std::string, std::set<int>> from;
+    // Patterns whose values are, at least in part, of workpackages that do not count.
+    std::set<std::string> unmeasured;
+  };
   // `above`: of those that the repeat depends on, nearest first. Adds their repeats to those of the
   // row.
-  std::map<std::string, std::set<int>> sources_of(const WorkpackageView& member, const Found& own,
-                                                  const std::vector<Groups::Above>& above,
-                                                  Record& row) const;
+  Sources sources_of(const WorkpackageView& member, const Found& own,
+                     const std::vector<Groups::Above>& above, Record& row) const;
 
   // A value of an earlier step brings along what is to be said of the workpackages that printed it:
   // Record::earlier.
@@ -67,13 +71,15 @@ class ValueSources {
   using Origins = std::map<std::string, bool>;
 
   void add_linked_sources(const WorkpackageView& member, std::set<std::string>& known,
-                          std::map<std::string, std::set<int>>& from, Record& row) const;
+                          Sources& sources, Record& row) const;
   bool is_own(const Pattern& pattern, const std::set<std::string>& known,
               const std::map<std::string, std::set<int>>& from, std::set<int>* sources) const;
   void take_marks_of_linked(const Group& group, Origins& origins, Record& record) const;
   void add_marks(const std::vector<const WorkpackageView*>& members, bool reused,
                  std::set<std::string> names, Record& record) const;
-  void add_change(const Group& above, Record& record) const;
+  template <typename IsKnown>
+  std::set<std::string> sought_in(const std::string& above, const std::string& step,
+                                  const IsKnown& is_known) const;
   void note_reused(const Origins& origins, bool own, Record& record) const;
 
   const Benchmark& benchmark_;

@@ -161,33 +161,48 @@ class Baselines {
   std::map<std::string, std::set<std::string>> of_baselines_;  // values of each of names_
 };
 
-// `usable`: whether the row at an index has a value to compare.
+// `usable`: whether the row at an index has a value to be compared with. `compared`: whether it has
+// one to compare.
 std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column,
                                 std::vector<Record>& rows,
-                                const std::function<bool(size_t)>& usable) {
+                                const std::function<bool(size_t)>& usable,
+                                const std::function<bool(size_t)>& compared) {
   const Baselines baselines(benchmark, column, rows, usable);
   std::vector<long> out;
-  for (size_t i = 0; i < rows.size(); ++i) out.push_back(baselines.find(rows[i], usable(i)));
+  for (size_t i = 0; i < rows.size(); ++i) out.push_back(baselines.find(rows[i], compared(i)));
   return out;
 }
 
-// Divides the column's values by those of their baseline rows.
-void relate(const Benchmark& benchmark, const Column& column, std::vector<Record>& rows,
-            const std::vector<Value>& plain) {
-  const std::vector<long> baseline =
-      baseline_rows(benchmark, column, rows, [&](size_t i) { return plain[i].number(); });
+// A ratio to what was measured for too short a time is as inexact as that.
+void take_short_values(const Column& column, const Record& base, const std::set<std::string>& words,
+                       Record& row) {
+  std::map<std::string, double> found = short_values_of(base, words);
+  if (!found.empty()) row.short_baselines.edit()[column_key(column)] = std::move(found);
+}
+
+// Divides the column's values by those of their baseline rows. `words`: the names that these come
+// from.
+void relate(const Benchmark& benchmark, const Column& column, const std::set<std::string>& words,
+            std::vector<Record>& rows, const std::vector<Value>& plain) {
+  const auto has_value = [&](size_t i) { return plain[i].number() && !plain[i].nan(); };
+  const std::vector<long> baseline = baseline_rows(benchmark, column, rows, has_value, has_value);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const bool related = baseline[i] >= 0;
-    const double base = related ? plain[static_cast<size_t>(baseline[i])].as_double() : 0;
-    const bool known = base != 0 && plain[i].number();
-    if (related && base == 0 && plain[i].number() && rows[i].measured()) {
-      rows[i].notes.push_back(empty_cell(column) +
-                              fmt::format("its baseline row, with {}, has the value 0, by which "
-                                          "nothing can be divided",
-                                          describe(column.relative_to)));
+    const bool related = baseline[i] >= 0 && plain[i].number();
+    const Value base = related ? plain[static_cast<size_t>(baseline[i])] : Value{};
+    Value ratio;
+    if (related && base.as_double() != 0) ratio = Value{plain[i].as_double() / base.as_double()};
+    if (ratio.nan() && !plain[i].nan()) ratio = {};  // inf / inf
+    if (related && ratio.none() && rows[i].measured()) {
+      const bool zero = base.as_double() == 0;
+      rows[i].notes.push_back(
+          empty_cell(column) +
+          fmt::format("its baseline row, with {}, has the value {}, by which {}",
+                      describe(column.relative_to), zero ? "0" : base.printed(),
+                      zero ? "nothing can be divided" : "inf cannot be divided"));
     }
-    rows[i].values.set(column_key(column), known ? Value{plain[i].as_double() / base} : Value{},
-                       Asked::asked);
+    if (!ratio.none())
+      take_short_values(column, rows[static_cast<size_t>(baseline[i])], words, rows[i]);
+    rows[i].values.set(column_key(column), std::move(ratio), Asked::asked);
   }
 }
 
@@ -216,20 +231,31 @@ std::string with_baseline_names(const std::string& expression, std::set<std::str
   return out;
 }
 
-// Adds the values that the expression uses from its baseline row to the row's own values. Returns
-// false if it uses none. The caller removes the added values again.
-bool add_baseline_values(const Benchmark& benchmark, const Column& column,
-                         std::vector<Record>& rows, const std::set<std::string>& names) {
-  if (names.empty()) return false;
-  const std::vector<long> baseline =
-      baseline_rows(benchmark, column, rows, [](size_t) { return true; });
+// The values that an expression uses of the baseline row itself.
+struct Compared {
+  std::set<std::string> names;  // of the values; none: its results are divided
+  std::vector<long> baseline;   // of each row; -1: there is none
+};
+
+// Adds the values that the expression uses from its baseline row to the row's own values. The caller
+// removes them again.
+void add_baseline_values(const Benchmark& benchmark, const Column& column,
+                         std::vector<Record>& rows, Compared& compared) {
+  const std::set<std::string>& names = compared.names;
+  if (names.empty()) return;
+  const auto usable = [&](size_t i) {
+    return std::ranges::all_of(names, [&](const std::string& name) {
+      const Value* value = rows[i].values.find(name);
+      return value != nullptr && !value->nan();
+    });
+  };
+  compared.baseline = baseline_rows(benchmark, column, rows, usable, [](size_t) { return true; });
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (baseline[i] < 0) continue;
-    const Cells& base = rows[static_cast<size_t>(baseline[i])].values;
+    if (compared.baseline[i] < 0) continue;
+    const Cells& base = rows[static_cast<size_t>(compared.baseline[i])].values;
     for (const std::string& name : names)
       rows[i].values.set(baseline_name(name), Value(base.at(name)));
   }
-  return true;
 }
 
 // Reports the names used from the baseline row that no row has.
@@ -283,11 +309,10 @@ void refuse_texts(const ResultContext& context, const Column& column,
   }
 }
 
-// The values of a column that is an expression. *compared: the expression uses values of the
-// baseline row itself, so no division is needed.
+// The values of a column that is an expression.
 std::vector<Value> expression_values(const ResultContext& context, const Column& column,
                                      const Records& records, std::vector<Record>& rows,
-                                     bool* compared) {
+                                     Compared* compared) {
   Diagnostics& diagnostics = context.diagnostics;
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
@@ -298,7 +323,8 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   if (!column.relative_to.empty()) {
     expression = with_baseline_names(expression, asked);
     check_baseline_names(context.benchmark, column, asked, known, diagnostics);
-    *compared = add_baseline_values(context.benchmark, column, rows, asked);
+    compared->names = asked;
+    add_baseline_values(context.benchmark, column, rows, *compared);
     for (const std::string& name : asked) known.insert(baseline_name(name));
   }
   std::vector<Evaluated> results = evaluate(expression, rows, known, context.evaluator);
@@ -360,18 +386,22 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
     if (!relative && column.statistic != nullptr) continue;  // computed in the repeats
     const std::string plain =
         column.statistic == nullptr ? column.name.value : statistic_key(column);
-    bool compared = false;
+    Compared compared;
     std::vector<Value> values = computed
                                     ? expression_values(context, column, records, rows, &compared)
                                     : column_values(rows, plain);
     if (needs_numbers(column)) refuse_texts(context, column, rows, values);
     if (!computed && !relative) continue;
-    if (relative && !compared) {
-      relate(context.benchmark, column, rows, values);
+    if (relative && compared.names.empty()) {
+      relate(context.benchmark, column, words_behind(columns, column_words(column)), rows, values);
       continue;
     }
-    for (size_t i = 0; i < rows.size(); ++i)
+    const std::set<std::string> words = words_behind(columns, compared.names);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (!compared.names.empty() && compared.baseline[i] >= 0)
+        take_short_values(column, rows[static_cast<size_t>(compared.baseline[i])], words, rows[i]);
       rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
+    }
   }
 }
 

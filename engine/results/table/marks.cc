@@ -15,13 +15,26 @@
 #include "engine/workflow/table_names.h"
 
 namespace tally {
-namespace {
 
-std::set<std::string> words_of(const Column& column) {
+std::set<std::string> column_words(const Column& column) {
   std::set<std::string> words;
   add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
   return words;
 }
+
+std::set<std::string> words_behind(const std::vector<Column>& columns,
+                                   std::set<std::string> words) {
+  for (size_t before = 0; before != words.size();) {
+    before = words.size();
+    for (const Column& column : columns) {
+      if (!column.expression.value.empty() && words.count(column.name.value) != 0)
+        words.merge(column_words(column));
+    }
+  }
+  return words;
+}
+
+namespace {
 
 // Whether the name is that of a number of matches or of repeats: rate_cnt, rate_n, rate_avg_n.
 bool is_count_of(const std::string& pattern, const std::string& word) {
@@ -33,17 +46,17 @@ bool is_count_of(const std::string& pattern, const std::string& word) {
 
 bool names_reused(const Record& row, const Column& column) {
   if (row.reused_values->empty()) return false;
-  const std::set<std::string> words = words_of(column);
+  const std::set<std::string> words = column_words(column);
   return std::ranges::any_of(*row.reused_values, [&](const std::string& pattern) {
     return std::ranges::any_of(words,
                                [&](const std::string& word) { return is_value_of(word, pattern); });
   });
 }
 
-std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::set<std::string>& words) {
   std::map<std::string, double> found;
   if (row.short_values->empty() || !row.measured()) return found;
-  const std::set<std::string> words = words_of(column);
   for (const auto& [pattern, seconds] : *row.short_values) {
     if (std::ranges::any_of(words, [&, &name = pattern](const std::string& word) {
           return is_value_of(word, name) && !is_count_of(name, word);
@@ -53,10 +66,19 @@ std::map<std::string, double> short_values_of(const Record& row, const Column& c
   return found;
 }
 
+std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
+  if (row.short_values->empty() && row.short_baselines->empty()) return {};
+  std::map<std::string, double> found = short_values_of(row, column_words(column));
+  const auto baseline = row.short_baselines->find(column_key(column));
+  if (baseline != row.short_baselines->end() && row.measured())
+    found.insert(baseline->second.begin(), baseline->second.end());
+  return found;
+}
+
 std::map<std::string, double> short_values_of(const Record& row,
                                               const std::vector<TableColumn>& columns) {
   std::map<std::string, double> found;
-  if (row.short_values->empty()) return found;
+  if (row.short_values->empty() && row.short_baselines->empty()) return found;
   for (const TableColumn& column : columns) found.merge(short_values_of(row, column));
   return found;
 }
@@ -74,7 +96,7 @@ std::string marks_of(const Record& row, const Column& column) {
 }
 
 Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
-  const std::set<std::string> words = words_of(column);
+  const std::set<std::string> words = column_words(column);
   Origin origin = Origin::none;
   for (const std::string& word : words) {
     const std::string pattern = pattern_of(benchmark, word);
@@ -210,11 +232,23 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
     out.notes.push_back({note.rows_text(), note.words.begin + note.words.end});
 }
 
-// A database has only the columns of the input. A failed, unfinished or expected row is left out,
-// because a later run would find its number without the mark.
+// Work that has not ended is no result, also where a key tells how it stands: the row would be another
+// one when it has.
+void leave_out_unfinished(const Benchmark& benchmark, ResultTable& out) {
+  if (!benchmark.rules.rows_are_marked) return;
+  const size_t all = out.rows.size();
+  const size_t left_out =
+      std::erase_if(out.rows, [](const Record& row) { return row.unfinished(); });
+  if (left_out == 0) return;
+  out.notes.push_back(
+      {"", fmt::format("{} of {} rows {} not ended and {} not written to the database", left_out,
+                       all, left_out == 1 ? "has" : "have", left_out == 1 ? "is" : "are")});
+}
+
+// A database has only the columns of the input. A failed or expected row is left out, because a
+// later run would find its number without the mark.
 void leave_out_failed(const Benchmark& benchmark, ResultTable& out) {
   if (!benchmark.rules.rows_are_marked) return;
-  std::erase_if(out.rows, [](const Record& row) { return row.unfinished(); });
   const size_t all = out.rows.size();
   for (const Record& row : out.rows) {
     if (row.measured()) continue;

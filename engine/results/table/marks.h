@@ -3,10 +3,12 @@
 //
 //   mark                      decided by
 //   FAILED, LOST, EXPECTED,   Record::state, the state of the row's workpackage. With repeats, the
-//   PENDING, RUNNING,         state that is nearest to done (rows/row_maker.cc)
+//   PENDING, RUNNING,         state that is nearest to done (rows/groups.cc)
 //   WAITING
+//   EXPECTED, CHANGED         also of an earlier step, where a value of it is shown:
+//                             Record::take_marks_of_earlier()
 //   CHANGED                   mark_changed() in read/changed_files.cc: output that changed after
-//                             the end. For an earlier step: Record::take_marks_of_earlier()
+//                             the end
 //   REUSED                    Record::reused (rows/row_maker.cc)
 //   BUSY, THROTTLED           Record::add_disturbance(), from what execute/ has kept in the journal
 //   SHORT                     Record::short_values: measured for less than kSteadySeconds
@@ -18,6 +20,7 @@
 
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,9 +43,18 @@ inline bool is_reused(const Benchmark& benchmark, const Record& row, const Colum
   return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
 }
 
+// The names in a column: its expression's, or its own.
+std::set<std::string> column_words(const Column& column);
+// Adds the names in the expressions of columns that are among the words.
+std::set<std::string> words_behind(const std::vector<Column>& columns, std::set<std::string> words);
+
 // The values in the column that were measured for too short a time (Record::short_values), and for
-// how many seconds. A row that is no measurement has none.
+// how many seconds; of a ratio, those of the baseline row, too. A row that is no measurement has
+// none.
 std::map<std::string, double> short_values_of(const Record& row, const Column& column);
+// The same of the row's own values of these names.
+std::map<std::string, double> short_values_of(const Record& row,
+                                              const std::set<std::string>& words);
 std::map<std::string, double> short_values_of(const Record& row,
                                               const std::vector<TableColumn>& columns);
 
@@ -89,6 +101,7 @@ std::string state_mark(const Record& row);
 void mark_states(const Benchmark& benchmark, ResultTable& out);
 void mark_disturbed(const Benchmark& benchmark, ResultTable& out);
 // Leave rows out of a database, and note how many.
+void leave_out_unfinished(const Benchmark& benchmark, ResultTable& out);
 void leave_out_failed(const Benchmark& benchmark, ResultTable& out);
 void leave_out_reused(const Benchmark& benchmark, ResultTable& out);
 // Notes about rows in a database of which only a table says something.

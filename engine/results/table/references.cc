@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <set>
 
@@ -36,15 +35,10 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   return value.printed();
 }
 
-// A number that could not be computed is no value, whatever the condition says of it.
-bool is_nan(const Value* value) {
-  const auto* number = value == nullptr ? nullptr : std::get_if<double>(&value->data);
-  return number != nullptr && std::isnan(*number);
-}
-
-// The number that is compared: also that of a value without a type.
+// The number that is compared: also that of a value without a type. A number that could not be
+// computed is no value.
 std::optional<double> compared_number(const Value* value) {
-  if (value == nullptr || value->none()) return {};
+  if (value == nullptr || value->none() || value->nan()) return {};
   if (value->number()) return value->as_double();
   const std::optional<Value> number = number_in(value->str());
   return number ? std::optional(number->as_double()) : std::nullopt;
@@ -137,7 +131,7 @@ class ReferenceCheck {
     }
     for (size_t i = 0; i < chosen.size(); ++i) {
       const std::optional<double> number = compared_number(chosen[i].values.find(key));
-      if (number && !std::isnan(*number) && chosen[i].measured()) values.push_back(*number);
+      if (number && chosen[i].measured()) values.push_back(*number);
       compare(reference, key, positions[i], chosen[i], results[i]);
     }
   }
@@ -208,7 +202,7 @@ class ReferenceCheck {
               ? "its repeats have not all ended"
               : fmt::format("workpackage {} {}", row.id, row.why_not_measured());
       miss(reference, at, fmt::format("{}: no value of '{}' counts: {}", name, key, what));
-    } else if (is_nan(value)) {
+    } else if (value != nullptr && value->nan()) {  // whatever the condition says of it
       miss(reference, at, fmt::format("{}: {} is nan, which is no value", name, key));
     } else if (value == nullptr || !result.present) {
       const std::string what = value == nullptr ? key : reference.condition.value;

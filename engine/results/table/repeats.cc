@@ -317,15 +317,19 @@ void add_beside(const TableColumn& column, const std::string& suffix, const Get&
 std::string repeats_text(const Record& row, const std::vector<TableColumn>& columns) {
   std::vector<std::pair<int, size_t>> counts;  // planned, counted
   for (const TableColumn& column : columns) {
+    if (column.statistic == nullptr) continue;
     const auto found = row.summaries.find(column.info.name);
-    if (column.statistic == nullptr || found == row.summaries.end()) continue;
-    const Summary& summary = found->second;
-    const auto known = std::ranges::find_if(
-        counts, [&](const auto& count) { return count.first == summary.repeats; });
+    const bool summarised = found != row.summaries.end();
+    if (!summarised && column.relative_to.empty()) continue;
+    // A ratio has no summary of its own: it is one of statistics.
+    const Numbers numbers = summarised ? Numbers() : numbers_of(row, column.name.value);
+    const int planned = summarised ? found->second.repeats : numbers.of;
+    const size_t counted = summarised ? found->second.sample.size() : numbers.sample.size();
+    const auto known = std::ranges::find(counts, planned, &std::pair<int, size_t>::first);
     if (known == counts.end()) {
-      counts.emplace_back(summary.repeats, summary.sample.size());
+      counts.emplace_back(planned, counted);
     } else {
-      known->second = std::min(known->second, summary.sample.size());
+      known->second = std::min(known->second, counted);
     }
   }
   std::vector<std::string> texts;

@@ -14,6 +14,7 @@
 #include "engine/results/table/references.h"
 #include "engine/results/table/repeats.h"
 #include "engine/results/table/row_choice.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
@@ -57,6 +58,69 @@ bool is_pattern_value(const Benchmark& benchmark, const std::string& name) {
   if (job_value(benchmark, sample ? sample->base : name) != nullptr) return false;
   return is_match_value(benchmark, name) || sample;
 }
+
+// Which rows may have values in an output's columns: those of the steps in whose outputs, or in those
+// of a step before, its patterns are sought. Rows of another analyser or step are none of its own,
+// however their work has ended.
+class OwnRows {
+ public:
+  OwnRows(const Benchmark& benchmark, const std::vector<TableColumn>& columns)
+      : benchmark_(benchmark) {
+    const std::vector<Column> all(columns.begin(), columns.end());
+    std::set<std::string> words;
+    for (const Column& column : all) words.merge(column_words(column));
+    for (const std::string& word : words_behind(all, std::move(words))) {
+      const std::string pattern = pattern_of(benchmark, word);
+      any_ = any_ || job_value(benchmark, pattern) != nullptr;
+      shown_.insert(pattern);
+    }
+    names_.reserve(columns.size());
+    for (const TableColumn& column : columns) names_.push_back(column.info.name);
+  }
+
+  bool has(const Record& row) const {
+    return any_ || has_value(row) || asked(row, [&](const std::string& step) {
+             return step == *row.step || depends_on(benchmark_, *row.step, step);
+           });
+  }
+  // The same of rows that are missing because of this workpackage of a step before.
+  bool has_missing(const Record& before) const {
+    return any_ || has_value(before) || asked(before, [&](const std::string& step) {
+             return depends_on(benchmark_, step, *before.step);
+           });
+  }
+
+ private:
+  bool has_value(const Record& row) const {
+    return std::ranges::any_of(names_,
+                               [&](const std::string& name) { return row.values.has(name); });
+  }
+  template <typename IsOf>
+  bool asked(const Record& row, const IsOf& is_of) const {
+    for (const Analyser& analyser : benchmark_.analysers) {
+      if (analyser.name.value != *row.analyser) continue;
+      for (const Analyse& analyse : analyser.analyse) {
+        if (is_of(analyse.step.value) && seeks_shown(analyser, analyse)) return true;
+      }
+    }
+    return false;
+  }
+  bool seeks_shown(const Analyser& analyser, const Analyse& analyse) const {
+    std::vector<Text> use = analyser.use;
+    for (const AnalyseFile& file : analyse.files)
+      use.insert(use.end(), file.use.begin(), file.use.end());
+    if (std::ranges::any_of(use, [](const Text& name) { return has_dollar(name.value); }))
+      return true;  // a parameter chooses the set
+    return std::ranges::any_of(patterns_of(benchmark_, use), [&](const Pattern* pattern) {
+      return shown_.count(pattern->name.value) != 0;
+    });
+  }
+
+  const Benchmark& benchmark_;
+  std::set<std::string> shown_;     // patterns
+  std::vector<std::string> names_;  // of values
+  bool any_ = false;                // a value of jobs, which rows of every step may have
+};
 
 }  // namespace
 
@@ -152,8 +216,8 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
-// Drops rows in which no column has a value. Such a row stays if its mark says why it has none
-// (FAILED, EXPECTED, PENDING), or if it is to be reported that a column's pattern matched nothing in
+// Drops rows in which no column has a value. Such a row stays if it may have one and its mark says
+// why it has none (FAILED, EXPECTED, PENDING), or if it is to be reported that a column's pattern matched nothing in
 // its output.
 void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
   const auto searched = [this](const Record& row, const Column& column) {
@@ -167,8 +231,9 @@ void ResultTables::drop_empty(ResultTable& out, bool with_id) const {
     if (with_id && column.name.value == "id") continue;  // the run's
     values.emplace_back(&column, column.info.name);
   }
+  const OwnRows own(benchmark_, out.columns);
   const auto empty = [&](const Record& row) {
-    if (!row.measured() && benchmark_.rules.rows_are_marked) return false;
+    if (!row.measured() && benchmark_.rules.rows_are_marked && own.has(row)) return false;
     return std::ranges::all_of(values, [&](const auto& one) {
       if (benchmark_.rules.missing_values_are_reported && searched(row, *one.first)) return false;
       return one.second.in(row) == nullptr;
@@ -245,7 +310,10 @@ void ResultTables::add_notes(ResultTable& out) const {
   for (const std::string& note : records_.notes) out.notes.push_back({"", note});
   for (const std::string& note : records_.of_run) out.notes.push_back({"", note, false, true});
   out.missing_rows = records_.missing_rows;
-  out.missing = records_.missing;
+  const OwnRows own(benchmark_, out.columns);
+  for (const Record& row : records_.missing) {
+    if (own.has_missing(row)) out.missing.push_back(row);
+  }
   out.changed = records_.changed;
 }
 
@@ -293,6 +361,7 @@ ResultTable ResultTables::database(const Database& database) const {
   out.rows =
       rows_of(database.keys, names_in(database), names_shown(database.keys, {}), records_.rows);
   filter(database.filter, nullptr, out);
+  leave_out_unfinished(benchmark_, out);
   if (!shows_status(benchmark_, out.columns)) {
     leave_out_failed(benchmark_, out);
     leave_out_reused(benchmark_, out);

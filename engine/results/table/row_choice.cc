@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/python/guarded_literal.h"
 #include "engine/python/value.h"
+#include "engine/results/table/known_truth.h"
 #include "engine/results/table/shown_expression.h"
 
 namespace tally {
@@ -53,13 +54,40 @@ Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Eval
   return matching;
 }
 
+namespace {
+
+KnownValue known_cell(const std::string& name, const Value* value) {
+  KnownValue known;
+  if (value == nullptr || value->nan()) return known;
+  if (!value->number()) return known_text(name, value->str());
+  known.kind = KnownValue::Kind::number;
+  known.known = true;
+  known.number = value->as_double();
+  known.text = value->str();
+  known.name = name;
+  return known;
+}
+
+// Whether the filter is false for the row, whatever the values that it lacks would be.
+bool is_left_out(const std::string& filter, const Record& row) {
+  std::string mixed;
+  const Truth truth = known_truth(
+      filter, [&](const std::string& name) { return known_cell(name, row.values.find(name)); },
+      &mixed);
+  return truth == Truth::no && mixed.empty();
+}
+
+}  // namespace
+
 Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
                                  Evaluator& evaluator, Diagnostics& diagnostics,
                                  WithoutValue without) {
   Matching matching = matching_rows(filter, rows, evaluator, diagnostics, without);
   std::vector<size_t> lacking;
-  for (const size_t i : matching.lacking)
-    (rows[i].measured() ? lacking : matching.rows).push_back(i);
+  for (const size_t i : matching.lacking) {
+    const bool stays = !rows[i].measured() && !is_left_out(filter.value, rows[i]);
+    (stays ? matching.rows : lacking).push_back(i);
+  }
   matching.lacking = std::move(lacking);
   std::ranges::sort(matching.rows);
   return matching;

@@ -20,8 +20,8 @@ struct Matching {
 };
 Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
                        Diagnostics& diagnostics, WithoutValue without = WithoutValue::leaves_out);
-// Chooses rows likewise, but a row that is no measurement and lacks a value stays: nobody would see
-// otherwise that it failed.
+// Chooses rows likewise, but a row that is no measurement and lacks a value stays, unless the
+// values that it has leave it out: nobody would see otherwise that it failed.
 Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
                                  Evaluator& evaluator, Diagnostics& diagnostics,
                                  WithoutValue without = WithoutValue::leaves_out);

@@ -213,6 +213,11 @@ class Functions(unittest.TestCase):
             end = {**SLURM, "SLURM_JOB_END_TIME": str(int(time.time()) + left)}
             self.assertEqual(self.told("exit 1", self.OPTIONS, end), expected)
         self.assertIn("signal USR2 ", self.told(far, self.OPTIONS, number=signal.SIGUSR2)[1])
+        # The signal that the options name, in any of sbatch's spellings.
+        for words, number in (("B:HUP@60", signal.SIGHUP), ("BR:INT@60", signal.SIGINT), ("b:sigusr1@60", signal.SIGUSR1),
+                              ('"B:XCPU@60"', signal.SIGXCPU), ("B:1@60", signal.SIGHUP)):
+            with self.subTest(words=words):
+                self.assertEqual(self.told(near, f"#SBATCH --signal={words}", number=number), limit)
 
     def test_a_preempted_job_says_so(self):
         preempted = ANSWER.format("RUNNING $(($(date +%s) + 20)) 1700000000 None")

@@ -78,3 +78,25 @@ TEST_CASE("a database gets nothing from logs, and that is said") {
   CHECK_MESSAGE(has(ran.out, "Database 'r': nothing was written to it\n"), ran.out);
   CHECK(shell.sh("test ! -e x.db").code == 0);
 }
+
+TEST_CASE("a database gets no row that has not ended, and counts those") {
+  // Of a workpackage that was killed, and of one behind it.
+  const Shell shell;
+  std::string text = bench("key: [n, rate]");
+  text.replace(text.find("'1,2'"), 5, "'1,2,3'");
+  text.replace(text.find("use: p, do: 'echo rate=$n.5;"), 28,
+               "use: p, do: 'echo rate=$n.5; test $n != 2 || kill -9 $PPID;");
+  text.replace(text.rfind("database: {"), 11, "database: [{");
+  text.replace(text.rfind("}}"), 2, "}, {name: e, file: x.db, key: [n, rate, status]}]}");
+  shell.file("b.yaml", text);
+  shell.sh("\"$TALLY\" -q run b.yaml -j1");
+  const Ran ran = shell.tally("result run");
+  CHECK_MESSAGE(query(shell, "select n, rate from r") == "[(1, 1.5)]\n", ran.err);
+  CHECK(query(shell, "select n, rate, status from e") == "[(1, 1.5, \'done\')]\n");
+  for (const char* name : {"r", "e"}) {
+    CHECK_MESSAGE(has(ran.err, std::string("note: ") + name +
+                                   ": 2 of 3 rows have not ended and are not written to the "
+                                   "database\n"),
+                  ran.err);
+  }
+}

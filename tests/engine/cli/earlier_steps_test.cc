@@ -163,3 +163,96 @@ TEST_CASE("earlier steps: rows that a failed set-up leaves out are told everywhe
   ran = shell.tally("plot run -i 1 --x n --y rb -o p.svg");
   CHECK_MESSAGE((ran.code == 0 && has(ran.err, "note: t: " + why)), ran.err);
 }
+
+namespace {
+
+// Step s ends as `expect` says for i = 2, after it has printed a number, and step c depends on it.
+std::string with_expected(const std::string& keys, const std::string& analyser,
+                          const std::string& columns, const std::string& more = "") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: p, parameter: {name: i, type: int, _: \"1,2\"}}\n"
+         "patternset:\n"
+         "- {name: pt, pattern: [{name: v, type: float, _: 'v=$jube_pat_fp'},\n"
+         "   {name: d, mode: python, type: float, _: '2 * $v'}]}\n"
+         "- {name: pw, pattern: {name: w, type: float, _: 'w=$jube_pat_fp'}}\n"
+         "step:\n- {name: s, kind: run, quiet_check: false, use: p, expect: timeout, " +
+         keys +
+         "}\n- {name: c, kind: run, quiet_check: false, depend: s, do: 'echo w=7'}\n"
+         "analyser: {name: a, use: pt, analyse: " +
+         analyser + "}\nresult: {use: a, " + more + "table: {name: t, style: csv, column: [" +
+         columns + "]}}\n";
+}
+
+constexpr const char* kExpected = "do: 'echo v=$i; test $i = 1 || exit 4'";
+// The value is that of s in each of these.
+constexpr const char* kAnalysers[] = {
+    "[{step: s, file: stdout}, {step: c, file: {_: stdout, use: pw}}]",
+    "[{step: c, file: [s/stdout, {_: stdout, use: pw}]}]",
+    "[{step: s, file: stdout}, {step: c, file: [s/stdout, {_: stdout, use: pw}]}]"};
+
+}  // namespace
+
+TEST_CASE("earlier steps: a value of a step that ended as expected is no measurement") {
+  const Shell shell;
+  for (const char* analyser : kAnalysers) {
+    CAPTURE(analyser);
+    for (const char* name : {"v", "d", "v_max"}) {
+      CAPTURE(name);
+      shell.clear();
+      const std::string column = name;
+      shell.file("b.yaml",
+                 with_expected(kExpected, analyser,
+                               "i, {_: " + column + ", reference: '< 3'}, {_: " + column +
+                                   ", title: r, relative_to: {i: 2}}, " + column + "_n",
+                               "database: {name: e, file: e.sqlite, key: [i, " + column + "]}, "));
+      const Ran ran = shell.tally("-q run b.yaml");
+      CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.out, ",,1,done\n2,"), (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.out, ",0,EXPECTED\n"), (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err, "its baseline row, with i=2, EXPECTED"), ran.err);
+      CHECK(has(ran.err, "1 of 2 rows ended as `expect` says and is not written to the database"));
+    }
+    // A row that shows nothing of it is one of the later step's own.
+    shell.clear();
+    shell.file("b.yaml", with_expected(kExpected, analyser, "i, w"));
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(has(ran.out, "i,w\n1,7.0\n2,7.0\n"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("earlier steps: repeats that ended as expected are in no sample of a later step's row") {
+  const Shell shell;
+  const std::string repeats =
+      "repeat: 4, do: 'echo v=$i$jube_wp_iteration; test $i$jube_wp_iteration != 20 -a "
+      "$i$jube_wp_iteration != 21 || exit 4'";
+  for (const char* analyser : kAnalysers) {
+    CAPTURE(analyser);
+    shell.clear();
+    shell.file("b.yaml", with_expected(repeats, analyser,
+                                       "i, {_: v, statistic: median, uncertainty: range}, v_max, "
+                                       "{_: w, title: own, statistic: median}"));
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    // Iterations 0 to 3, of which 0 and 1 of i 2 are expected.
+    CHECK_MESSAGE(has(ran.out, "1,11.5,10.0,13.0,13.0,7.0,4 of 4\n"), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.out, "2,22.5,22.0,23.0,23.0,7.0,2 of 4\n"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("earlier steps: the nearest step that prints a value is the one that is asked") {
+  const Shell shell;
+  // Step s ended as expected and printed v; step m in between prints its own v.
+  shell.file("b.yaml",
+             "name: b\noutpath: run\n"
+             "patternset: {name: pt, pattern: {name: v, type: float, _: 'v=$jube_pat_fp'}}\n"
+             "step:\n- {name: s, kind: run, quiet_check: false, expect: timeout, do: 'echo v=1; "
+             "exit 4'}\n"
+             "- {name: m, kind: run, quiet_check: false, depend: s, do: 'echo v=2'}\n"
+             "- {name: c, kind: run, quiet_check: false, depend: m, do: 'true'}\n"
+             "analyser: {name: a, use: pt, analyse: [{step: s, file: stdout}, {step: m, file: "
+             "stdout}, {step: c, file: stdout}]}\n"
+             "result: {use: a, table: {name: t, style: csv, column: [v, {_: v, title: m, "
+             "statistic: median}]}}\n");
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "v,m,repeats\n2.0,2.0,1 of 1\n"), (ran.out + ran.err));
+}

@@ -195,6 +195,15 @@ TEST_CASE("a text with a line break adds no line to a job script") {
 }
 
 // sbatch 22.05 was asked for each of them.
+namespace {
+
+std::string to_script_in_words(const std::string& signal) {
+  if (has(signal, "B:") || has(signal, "b:") || has(signal, "BR:")) return signal;
+  return has(signal, ":") ? "B" + signal : "B:" + signal;
+}
+
+}  // namespace
+
 TEST_CASE("memory, hint and signal are what sbatch reads") {
   struct Value {
     const char* key;
@@ -204,7 +213,7 @@ TEST_CASE("memory, hint and signal are what sbatch reads") {
       {"memory",
        {"4", "4G", "4g", "4GB", "4gb", "4K", "4T", "0", "00", "+4", " 4G"},
        {"4Gi", "4GiB", "4P", "4 G", "4.5G", "1e3", "-4G", "4G --nodes=4", "lots", "0x10", "4M4",
-        "G", "B"}},
+        "G", "B", "5000000000000000000000", "9223372036854775808G"}},
       {"hint",
        {"compute_bound", "memory_bound", "multithread", "nomultithread", "NOMULTITHREAD",
         "nomultithread,memory_bound"},
@@ -231,6 +240,12 @@ TEST_CASE("memory, hint and signal are what sbatch reads") {
                                      parameter ? "x=" + value : "", "site.yaml"));
           const Ran ran = shell.tally("run -n b.yaml");
           CHECK_MESSAGE(ran.code == (good ? 0 : 2), (ran.out + ran.err));
+          // Slurm tells the job's script, which tells the program: to_script() in steps/.
+          if (good && of_platform) {
+            const Ran script = shell.tally("run -n b.yaml --script 0");
+            CHECK_MESSAGE(has(script.out, "#SBATCH --signal=" + to_script_in_words(value) + "\n"),
+                          script.out);
+          }
           if (!good) CHECK_MESSAGE(has(ran.err, "'" + value + "' is "), ran.err);
         }
       }

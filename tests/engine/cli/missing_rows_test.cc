@@ -155,3 +155,94 @@ TEST_CASE("nothing is divided by a baseline of 0, which is said") {
                            "'x' is empty: its baseline row, with i=1, has the value 0"})
     CHECK_MESSAGE(has(ran.err, note), (ran.out + ran.err));
 }
+
+TEST_CASE("a reference is not missed by rows that its `where` leaves out, whatever they lack") {
+  struct Where {
+    const char* text;
+    bool leaves_out;  // the rows of i = 2
+  };
+  const Where wheres[] = {{"i == 1", true},
+                          {"j == 1 and i == 1", true},
+                          {"i == 1 and v > 0", true},
+                          {"v > 0 and i < 2", true},
+                          {"not (i > 1 or v < 0)", true},
+                          {"i in (1, 3) and j > 0", true},
+                          {"v > 0 and '$i' == '1'", true},
+                          {"v > 0 if i == 1 else False", true},
+                          {"i == 1 or v > 0", false},
+                          {"i > 0 and v > 0", false},
+                          {"i * j == 1 and v > 0", false},
+                          {"v > 0", false}};
+  // Rows of i = 2 are missing, as a step before failed, or are there without a value.
+  for (const bool before : {true, false}) {
+    const Shell shell;
+    std::string text = bench(before ? step("s", "test $i = 1", "use: p, ") +
+                                          step("r", "echo v=1$i.5", "depend: s, use: q, ")
+                                    : step("r", "test $i = 1 && echo v=1$i.5", "use: [p, q], "),
+                             "r", "_: '> 0'");
+    const std::string set =
+        "parameterset: {name: p, parameter: {name: i, type: int, _: \"1,2,3\"}}";
+    REQUIRE(has(text, set));
+    text.replace(text.find(set), set.size(),
+                 "parameterset: [{name: p, parameter: {name: i, type: int, _: \"1,2\"}}, "
+                 "{name: q, parameter: {name: j, type: int, _: \"1,2\"}}]");
+    shell.file("b.yaml", text);
+    shell.sh("\"$TALLY\" -q run b.yaml");
+    for (const Where& where : wheres) {
+      CAPTURE(before);
+      CAPTURE(where.text);
+      std::string asked = text;
+      asked.replace(asked.find("_: '> 0'"), 8,
+                    std::string("_: '> 0', where: \"") + where.text + "\"");
+      shell.file("u.yaml", asked);
+      const Ran ran = shell.tally("result run -u u.yaml");
+      CHECK_MESSAGE(ran.code == (where.leaves_out ? 0 : 5), (ran.out + ran.err));
+    }
+  }
+}
+
+TEST_CASE("a table without columns of a step has none of its rows, however they ended") {
+  struct Outcome {
+    const char* keys;
+    const char* command;  // of x for i = 2
+  };
+  const Outcome outcomes[] = {
+      {"expect: timeout, ", "exit 4"}, {"", "exit 9"}, {"", "kill -9 $PPID"}};
+  // Two analysers; one of both steps, whose files have sets of their own.
+  const char* const analysers[] = {
+      "analyser: [{name: a, use: pt, analyse: {step: s, file: stdout}}, {name: aw, use: pw, "
+      "analyse: "
+      "{step: x, file: stdout}}]\nresult: {use: [a, aw], ",
+      "analyser: {name: a, analyse: [{step: s, file: {_: stdout, use: pt}}, {step: x, file: {_: "
+      "stdout, use: pw}}]}\nresult: {use: a, "};
+  for (const Outcome& outcome : outcomes) {
+    for (const char* analyser : analysers) {
+      // x itself, or a step before x, so that rows of x are missing.
+      for (const bool before : {false, true}) {
+        CAPTURE(outcome.command);
+        CAPTURE(analyser);
+        CAPTURE(before);
+        const std::string ends = "test $i = 1 || " + std::string(outcome.command);
+        const Shell shell;
+        shell.file(
+            "b.yaml",
+            "name: b\noutpath: run\n"
+            "parameterset: {name: p, parameter: {name: i, type: int, _: \"1,2\"}}\n"
+            "patternset: [{name: pt, pattern: {name: v, type: float, _: 'v=$jube_pat_fp'}}, "
+            "{name: pw, pattern: {name: w, type: float, _: 'w=$jube_pat_fp'}}]\n"
+            "step:\n" +
+                step("s", "echo v=$i", "use: p, ") +
+                (before ? step("b", ends, "use: p, ") + step("x", "echo w=$i", "depend: b, ")
+                        : step("x", "echo w=$i; " + ends, "use: p, " + std::string(outcome.keys))) +
+                analyser +
+                "table: [{name: t, style: csv, column: [{_: v, reference: '> 0'}]}, "
+                "{name: u, style: csv, column: [{_: y, expression: w * 2}]}]}\n");
+        shell.sh("\"$TALLY\" -q run b.yaml -j1");
+        const Ran ran = shell.tally("result run");
+        CHECK_MESSAGE(has(ran.out, "v\n1.0\n2.0\n\n"), (ran.out + ran.err));
+        CHECK_MESSAGE(!has(ran.err, "reference missed"), ran.err);
+        if (!before) CHECK_MESSAGE(has(ran.out, "y,status\n2.0,done\n"), ran.out);
+      }
+    }
+  }
+}

@@ -165,3 +165,83 @@ TEST_CASE("rows: values that stand before their row are warned of") {
   CHECK_MESSAGE(has(ran.err, "warning: pattern 'lat' matches above the first row of "), ran.err);
   CHECK(shell.tally("--strict result run").code == 1);
 }
+
+namespace {
+
+// Point i prints rows n = 1 and 2, unless `command` ends it before.
+std::string two_rows(const std::string& values, const std::string& command) {
+  return "name: o\noutpath: run\n"
+         "parameterset: {name: p, parameter: [{name: i, type: int, _: \"1,2\"}, {name: b, _: \"" +
+         values +
+         "\"}]}\n"
+         "patternset: {name: q, pattern: [{name: n, type: int, _: 'n=(\\d+)'}, {name: v, type: "
+         "float, _: "
+         "'v=$jube_pat_fp'}]}\n"
+         "step: {name: s, kind: run, quiet_check: false, use: p, do: \"" +
+         command +
+         " && echo n=1 v=1$i.5 && echo n=2 v=2$i.5\"}\n"
+         "analyser: {name: a, use: q, rows: n, analyse: {step: s, file: stdout}}\n"
+         "result: {use: a, table: {name: t, style: csv, column: [i, b, n, {_: v, better: "
+         "higher}]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("rows: compare ends with 1 where a workpackage has none of them any more") {
+  struct Case {
+    const char* first;   // what the first run's commands begin with
+    const char* second;  // and the second one's
+    int code;
+    const char* note;
+  };
+  const Case cases[] = {
+      {"true", "test $i = 1", 1, "t: second run: workpackage 1 (s) failed; rows of it are missing"},
+      {"true", "if test $i = 2; then kill -9 $PPID; exit 1; fi", 1,
+       "t: second run: workpackage 1 (s) has not ended; rows of it are missing"},
+      // The first row is there, and failed.
+      {"true", "if test $i = 2; then echo n=3 v=1; exit 1; fi", 1, "rows of it are missing"},
+      {"test $i = 1", "test $i = 1", 0, ""},
+      {"test $i = 1", "true", 0, "t: 2 rows are only in the second run"}};
+  for (const Case& one : cases) {
+    CAPTURE(one.first);
+    CAPTURE(one.second);
+    const Shell shell;
+    for (const char* command : {one.first, one.second}) {
+      shell.file("b.yaml", two_rows("x", command));
+      shell.sh("\"$TALLY\" -q run b.yaml -j1");
+    }
+    Ran ran = shell.tally("compare run/000000 run/000001");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, one.note), ran.err);
+    // The same against what a file has kept of the first run.
+    shell.sh("\"$TALLY\" result run -i 0 -s json > base.json");
+    ran = shell.tally("compare base.json run/000001");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("rows: compare --by names the rows without a partner, and ends with 1 if they failed") {
+  struct Case {
+    const char* command;
+    int code;
+    const char* rows;  // without a partner; empty: all have one
+  };
+  const Case cases[] = {
+      {"true", 0, ""},
+      {"test $i$b != 2y", 1, "t: 3 rows are without a row of another 'b': b=x, i=2, n=1; "},
+      {"test $i$b != 2z", 1, "t: 1 row is without a row of another 'b': b=z, i=2"},
+      {"test $i$b != 2x", 0,
+       "t: 3 rows are without a row of another 'b': b=x, i=2; b=y, i=2, n=1"}};
+  for (const Case& one : cases) {
+    CAPTURE(one.command);
+    const Shell shell;
+    const bool three = has(one.command, "2z");
+    shell.file("b.yaml", two_rows(three ? "x,y,z" : "x,y", one.command));
+    shell.sh("\"$TALLY\" -q run b.yaml");
+    const Ran ran = shell.tally("compare run --by b");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+    if (*one.rows != 0) CHECK_MESSAGE(has(ran.err, one.rows), ran.err);
+    CHECK_MESSAGE(has(ran.err, "without a row") == (*one.rows != 0), ran.err);
+    CHECK_MESSAGE(has(ran.err, "rows of it are missing") == (one.code == 1), ran.err);
+  }
+}

@@ -162,3 +162,182 @@ TEST_CASE("the seconds may have another unit of time") {
     CHECK_MESSAGE(has(ran.out, rows), (ran.out + ran.err));
   }
 }
+
+namespace {
+
+// Files a.log and b.log, each read with a set of its own, whose times have the same name.
+std::string two_files(const std::string& a, const std::string& b, const std::string& columns,
+                      const std::string& keys = "", bool b_first = false) {
+  const std::string files[] = {"{use: pa, _: a.log}", "{use: pb, _: b.log}"};
+  return "name: b\noutpath: run\npatternset:\n"
+         "- {name: pa, pattern: [{name: secs, type: float, unit: s, _: 'secs=(\\S+)'}, {name: "
+         "rate, "
+         "type: float, measured_over: secs, _: 'rate=(\\S+)'}]}\n"
+         "- {name: pb, pattern: [{name: secs, type: float, unit: ms, _: 'secs=(\\S+)'}, {name: "
+         "rate2, "
+         "type: float, measured_over: secs, _: 'rate=(\\S+)'}]}\n"
+         "step: {name: s, kind: run, quiet_check: false, do: 'printf \"" +
+         a + "\" > a.log; printf \"" + b + "\" > b.log'}\nanalyser: {name: a, " + keys +
+         "analyse: {step: s, file: [" + files[b_first ? 1 : 0] + ", " + files[b_first ? 0 : 1] +
+         "]}}\nresult: {use: a, table: {name: t, style: csv, column: [" + columns + "]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("the time of a rate is that of its own file, in the unit of its own set") {
+  struct Case {
+    const char* a;  // seconds
+    const char* b;  // milliseconds
+    const char* column;
+    bool is_short;
+  };
+  const Case cases[] = {{"2", "35", "rate", false},      {"2", "35", "rate2", true},
+                        {"35", "3500", "rate", false},   {"35", "3500", "rate2", false},
+                        {"0.5", "35000", "rate", true},  {"0.5", "35000", "rate2", false},
+                        {"2", "35", "rate, rate2", true}};
+  const Shell shell;
+  for (const Case& one : cases) {
+    for (const bool b_first : {false, true}) {
+      for (const char* rows : {"", "rows: secs, "}) {
+        CAPTURE(one.a);
+        CAPTURE(one.b);
+        CAPTURE(one.column);
+        CAPTURE(b_first);
+        CAPTURE(rows);
+        shell.clear();
+        shell.file("b.yaml", two_files("secs=" + std::string(one.a) + " rate=5\\n",
+                                       "secs=" + std::string(one.b) + " rate=6\\n", one.column,
+                                       rows, b_first));
+        const Ran ran = shell.tally("-q run b.yaml");
+        CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+        CHECK_MESSAGE(has(ran.out, "SHORT") == one.is_short, (ran.out + ran.err));
+      }
+    }
+  }
+  // The median is of what each repeat says of itself.
+  shell.clear();
+  std::string text =
+      two_files("secs=2 rate=5\\n", "secs=35 rate=6\\n",
+                "{_: rate, statistic: median}, {_: rate, title: n, statistic: mean}");
+  text.insert(text.find("kind: run"), "repeat: 2, ");
+  shell.file("b.yaml", text);
+  CHECK(!has(shell.tally("-q run b.yaml").out, "SHORT"));
+}
+
+TEST_CASE("a time of another set is asked where the rate's own files have none") {
+  const Shell shell;
+  // One set of all files has the time; the rate is in one of them.
+  for (const char* secs : {"35", "3500"}) {
+    CAPTURE(secs);
+    shell.clear();
+    shell.file(
+        "b.yaml",
+        "name: b\noutpath: run\npatternset:\n"
+        "- {name: pt, pattern: {name: secs, type: float, unit: ms, _: 'secs=(\\S+)'}}\n"
+        "- {name: pa, pattern: {name: rate, type: float, measured_over: secs, _: 'rate=(\\S+)'}}\n"
+        "step:\n- {name: s, kind: run, quiet_check: false, do: 'echo secs=" +
+            std::string(secs) +
+            "'}\n- {name: r, kind: run, quiet_check: false, depend: s, do: 'echo rate=5'}\n"
+            "analyser: {name: a, analyse: [{step: s, file: {use: pt, _: stdout}}, {step: r, "
+            "file: {use: pa, _: stdout}}]}\n"
+            "result: {use: a, table: {name: t, style: csv, column: [rate]}}\n");
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(has(ran.out, "SHORT") == (std::string(secs) == "35"), (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("a set that has nothing to do with the rate may have a time's name in another unit") {
+  const Shell shell;
+  const std::string good =
+      "name: b\noutpath: run\npatternset:\n"
+      "- {name: pt, pattern: [{name: secs, type: float, unit: s, _: 'secs=(\\S+)'}, {name: rate, "
+      "type: float, measured_over: secs, _: 'rate=(\\S+)'}]}\n"
+      "- {name: counters, pattern: {name: secs, type: int, unit: cycles, _: 'cycles=(\\d+)'}}\n"
+      "step: {name: s, kind: run, quiet_check: false, do: 'echo secs=0.5 rate=5; echo cycles=7 > "
+      "c.log'}\n"
+      "analyser: [{name: a, use: pt, analyse: {step: s, file: stdout}}, {name: ac, use: counters, "
+      "analyse: {step: s, file: c.log}}]\n"
+      "result: [{use: a, table: {name: t, style: csv, column: [rate]}}, {use: ac, table: {name: c, "
+      "style: csv, column: [secs]}}]\n";
+  shell.file("b.yaml", good);
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "rate,machine\n5.0,SHORT\n"), ran.out);
+  // Of a set that no analyser uses, the time in the set itself counts.
+  std::string unused = good;
+  unused.replace(unused.find("unit: s,"), 8, "unit: msec,");
+  unused.replace(unused.find("use: pt"), 7, "use: counters");
+  unused.replace(unused.find("column: [rate]"), 14, "column: [secs]");
+  shell.file("b.yaml", unused);
+  CHECK(has(shell.tally("validate b.yaml").err, "the unit 'msec' of 'secs' is none of time"));
+}
+
+TEST_CASE("a file given by -u is checked as one that is run") {
+  const Shell shell;
+  const std::string good = bench("[n, rate]");
+  shell.file("b.yaml", good);
+  REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  struct Mistake {
+    const char *what, *by, *message;
+  };
+  const Mistake mistakes[] = {
+      {"unit: s,", "unit: msec,", "the unit 'msec' of 'secs' is none of time"},
+      {"unit: s,", "unit: cycles,", "the unit 'cycles' of 'secs' is none of time"},
+      {"measured_over: secs", "measured_over: rate", "'rate' is measured over itself"},
+      {"2 * $rate", "2 * $ratte", "pattern 'twice': '$ratte' is neither a parameter nor a pattern"},
+      {"[n, rate]", "[n, rate], filter: m > 1", "'m' is not the name of a value"},
+      {"[n, rate]", "[n, {_: y, expression: ratte * 2}]", "'ratte' is not the name of a value"},
+  };
+  for (const Mistake& mistake : mistakes) {
+    std::string text = good;
+    CAPTURE(mistake.by);
+    text.replace(text.find(mistake.what), std::string(mistake.what).size(), mistake.by);
+    shell.file("u.yaml", text);
+    for (const char* options : {"", " --strict", " -t x"}) {
+      const Ran ran = shell.tally("result run -u u.yaml" + std::string(options));
+      CHECK_MESSAGE(ran.code != 0, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err, mistake.message), ran.err);
+    }
+  }
+  // The run itself stays as it was.
+  CHECK(has(shell.tally("result run").out, "1,11.5,SHORT\n"));
+}
+
+TEST_CASE("a ratio to a short value is short, also where no table shows that") {
+  const char* const columns[] = {
+      "{_: rate, title: speedup, relative_to: {n: 1}}",
+      "{_: x, expression: rate / baseline.rate, relative_to: {n: 1}}",
+      "{_: x, expression: other / baseline.twice, relative_to: {n: 1}}",
+      "{_: eff, expression: rate / n}, {_: x, expression: other / baseline.eff, relative_to: {n: "
+      "1}}",
+      "{_: x, expression: rate * 2, relative_to: {n: 1}}",
+      "{_: rate, title: speedup, statistic: median, relative_to: {n: 1}}"};
+  const Shell shell;
+  for (const char* column : columns) {
+    CAPTURE(column);
+    shell.clear();
+    std::string text = bench("[n, " + std::string(column) + "], filter: n > 1");
+    shell.file("b.yaml", text);
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "rows 1 to 3 SHORT: "), (ran.out + ran.err));
+  }
+  // Nothing of the baseline is short, or what is relative is a count; the metric beside it is not.
+  for (const char* column : {"{_: rate, title: speedup, relative_to: {n: 2}}",
+                             "{_: x, expression: rate / baseline.other, relative_to: {n: 1}}",
+                             "{_: x, expression: rate / baseline.rate_cnt, relative_to: {n: 1}}",
+                             "{_: other, title: o, relative_to: {n: 1}}"}) {
+    CAPTURE(column);
+    shell.clear();
+    shell.file("b.yaml", bench("[n, " + std::string(column) + "], filter: n > 1"));
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE((ran.code == 0 && !has(ran.out + ran.err, "SHORT")), (ran.out + ran.err));
+  }
+  shell.clear();
+  shell.file(
+      "b.yaml",
+      bench("[n, {_: rate, better: higher}, {_: rate, title: speedup, relative_to: {n: 1}}]"));
+  for (int i = 0; i < 2; ++i) REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  const Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK_MESSAGE(has(ran.out, "3,rate,13.5,1,13.5,1,+0.00,,,,5,unclear\n"), ran.out);
+}

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <cctype>
 #include <map>
 
 #include "engine/base/files.h"
@@ -673,13 +675,12 @@ TEST_CASE("the script of a pack") {
   rule.at_once = 2;
   rule.seconds = 90;
   rule.tasks_per_node = "4";
-  rule.gpus_per_node = "1";
   script = step_kinds().pack_script(rule, options, {members[0], members[1], members[1]});
   CHECK(
       has("#SBATCH --time=00:03:00\n#SBATCH --ntasks-per-node=8\n#SBATCH --gres=gpu:a100:2\n"
           "#SBATCH --mem=1000M\n"));
   CHECK(has("SLURM_NTASKS=4 "));
-  CHECK(has("export SLURM_STEP_GRES=gpu:1\n"));
+  CHECK(has("export SLURM_GRES=gpu:a100:1\n"));
   CHECK(
       has("member '/run/a b/work' job.status job.reason \\\n"
           "  'env bash submit.job > out.log 2>&1'\n"));
@@ -688,8 +689,33 @@ TEST_CASE("the script of a pack") {
              "\n")
                 .c_str()));
   // Each of several resources grows, and one without a number is one.
-  script = step_kinds().pack_script(rule, "#SBATCH --gres=gpu:1,nvme\n", members);
-  CHECK(has("#SBATCH --gres=gpu:2,nvme:2\n"));
+  const std::array<std::array<const char*, 3>, 14> amounts = {{
+      {"gres", "gpu:1,nvme", "gpu:2,nvme:2"},
+      {"gres", "fpga:arria,x:2", "fpga:arria:2,x:4"},
+      {"gres", "gres:nvme,disk:10G", "gres:nvme:2,disk:20G"},
+      {"gres", "none", "none"},
+      {"gpus", "2", "4"},
+      {"gpus", "a100:3,v100", "a100:6,v100:2"},
+      {"gpus-per-node", "1", "2"},
+      {"gpus-per-socket", "a100:1", "a100:2"},
+      {"mem", "100", "200"},
+      {"mem", "+100", "200"},
+      {"mem", "+1G", "2G"},
+      {"mem", "1kb", "2kb"},
+      {"mem", "0", "0"},
+      {"mem", "9000000000000000000", "9223372036854775807"},
+  }};
+  for (const auto& [option, asked, grown] : amounts) {
+    const std::string line = std::string("#SBATCH --") + option + "=";
+    CAPTURE(line + asked);
+    script = step_kinds().pack_script(rule, line + asked + "\n", members);
+    CHECK(has((line + grown + "\n").c_str()));
+    // The member's own part is what it asked for.
+    std::string variable = std::string("SLURM_") + option;
+    for (char& c : variable) c = c == '-' ? '_' : static_cast<char>(std::toupper(c));
+    const bool is_memory = std::string(option) == "mem";
+    CHECK(has(("export " + variable + "=" + asked + "\n").c_str()) == !is_memory);
+  }
   // Words with quotes and %% are read as sbatch reads them.
   PackMember quoted = members[0];
   quoted.options = "#SBATCH --output=\"/runs/5%%/a b/out\"\n#SBATCH --error=job-%j.err\n";

@@ -117,6 +117,21 @@ TEST_CASE("failed repeats are counted, and are not in the sample") {
   CHECK_MESSAGE(has(ran.out, "1,2.0,3,3 of 4"), ran.out);
 }
 
+TEST_CASE("the repeats of ratios are those of what they are made of") {
+  for (const char* columns :
+       {"{_: rate, title: r, statistic: median, relative_to: {n: 1}}",
+        "{_: rate, title: r, statistic: max, relative_to: {n: 1}}, {_: half, title: h, statistic: "
+        "mean, relative_to: {n: 2}}"}) {
+    CAPTURE(columns);
+    const Ran ran = printed_tables(own(3, columns,
+                                       "echo rate=$n$jube_wp_iteration; test "
+                                       "$n$jube_wp_iteration -ne 21"));
+    CHECK_MESSAGE(has(ran.out, ",repeats"), ran.out);
+    CHECK_MESSAGE(has(ran.out, ",3 of 3\n2,"), ran.out);
+    CHECK_MESSAGE(has(ran.out, ",2 of 3\n"), ran.out);
+  }
+}
+
 TEST_CASE("outliers are reported and not dropped; a slow first repeat is told apart") {
   std::string workflow;
   const std::string odd =

@@ -343,3 +343,37 @@ TEST_CASE("a baseline row without a value is called so") {
   CHECK_MESSAGE(has(ran.err, "'speedup' is empty: its baseline row, with nodes=1, has no value\n"),
                 ran.err);
 }
+
+TEST_CASE("a baseline of nan is no value, and inf divides no inf") {
+  const auto table = [](const std::string& first, const std::string& second,
+                        const std::string& column) {
+    return printed_tables(
+        "name: b\noutpath: run\n"
+        "parameterset: {name: p, parameter: {name: a, type: int, _: \"0,1\"}}\n"
+        "patternset: {name: q, pattern: {name: v, type: float, _: 'v=(\\S+)'}}\n"
+        "step: {name: s, kind: run, quiet_check: false, use: p, do: 'test $a = 0 && echo v=" +
+        first + " || echo v=" + second +
+        "'}\nanalyser: {name: an, use: q, analyse: {step: s, file: stdout}}\n"
+        "result: {use: an, table: {name: t, style: csv, column: [a, " +
+        column + "]}}\n");
+  };
+  const std::string none = "its baseline row, with a=0, has no value\n";
+  for (const char* column :
+       {"{_: v, title: r, relative_to: {a: 0}}", "{_: r, expression: v * 2, relative_to: {a: 0}}",
+        "{_: r, expression: v / baseline.v, relative_to: {a: 0}}"}) {
+    CAPTURE(column);
+    Ran ran = table("nan", "2", column);
+    CHECK_MESSAGE(has(ran.out, "\n1,\n"), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "'r' is empty: " + none), ran.err);
+    ran = table("4", "2", column);
+    CHECK_MESSAGE(has(ran.out, "\n1,0.5\n"), (ran.out + ran.err));
+    CHECK_MESSAGE(!has(ran.err, "is empty"), ran.err);
+  }
+  const char* const plain = "{_: v, title: r, relative_to: {a: 0}}";
+  Ran ran = table("inf", "inf", plain);
+  CHECK_MESSAGE(has(ran.out, "0,\n1,\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "has the value inf, by which inf cannot be divided"), ran.err);
+  ran = table("0", "2", plain);
+  CHECK_MESSAGE(has(ran.err, "has the value 0, by which nothing can be divided"), ran.err);
+  CHECK_MESSAGE(has(table("inf", "2", plain).out, "\n1,0.0\n"), ran.out);
+}
