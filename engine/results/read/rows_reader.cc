@@ -31,8 +31,10 @@ void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seco
 }
 
 void add_seconds(const SearchedIn& time, const Statistics& values, StatedSeconds& seconds) {
-  values.store({{MatchStatistic::value, ""}, {MatchStatistic::least, ""}},
-               [&](const std::string&, const Value& value) { add_seconds(time, value, seconds); });
+  for (const MatchStatistic which : {MatchStatistic::value, MatchStatistic::least}) {
+    const Value value = values.value_of(which);
+    if (!value.none()) add_seconds(time, value, seconds);
+  }
 }
 
 namespace {
