@@ -30,8 +30,12 @@ int planned_world_size(const Flags& f) {
   const int64_t model = int64_t{f.config.tensor_parallel} * f.config.pipeline_parallel;
   const int64_t nodes =
       int64_t{f.plan_nodes.value_or(0)} * f.plan_gpus_per_node.value_or(gpus_of_a_node);
-  const int64_t gpus = f.plan_nodes ? nodes : f.plan_gpus ? *f.plan_gpus : model;
-  const char* flag = f.plan_nodes ? "--plan-nodes" : "--plan-gpus";
+  // A model may need several nodes of so many processes.
+  const int64_t usual = std::max(model, int64_t{f.processes.value_or(0)});
+  const int64_t gpus = f.plan_nodes ? nodes : f.plan_gpus ? *f.plan_gpus : usual;
+  const char* flag = f.plan_nodes                    ? "--plan-nodes"
+                     : f.plan_gpus || usual == model ? "--plan-gpus"
+                                                     : "--nproc-per-node";
   if (gpus > 10'000'000) fail(flag, "{} GPUs are more than any machine has", gpus);
   if (gpus % model != 0)
     fail(flag,

@@ -53,7 +53,8 @@ void add_plan_settings(SettingTable* table, Flags* flags) {
          "memory, as 64GB")
       .offers({"H200", "H100", "GH200", "B200", "A100-80GB", "A100-40GB"});
   t.number("--plan-gpus", &f.plan_gpus, 1,
-           "GPUs of the planned run (default: tensor x pipeline parallel size)");
+           "GPUs of the planned run (default: --nproc-per-node, at least tensor x pipeline "
+           "parallel size)");
   t.number("--plan-nodes", &f.plan_nodes, 1,
            "Nodes of the planned run, instead of --plan-gpus: --plan-gpus-per-node GPUs each");
   t.number("--plan-gpus-per-node", &f.plan_gpus_per_node, 1, "GPUs of a node (default: 4)", 1024);

@@ -117,6 +117,14 @@ TEST_CASE("a wrong flag of a plan is one sentence that names it") {
                  "--plan-gpus: world size (3) is not divisible by tensor parallel size (2) times "
                  "pipeline parallel size (1)"));
   CHECK(contains(error("--plan --plan-gpus 4 --plan-nodes 1"), "--plan-nodes: contradicts"));
+  CHECK(contains(error("--plan --nproc-per-node 3 --tensor-model-parallel-size 2"),
+                 "--nproc-per-node: world size (3) is not divisible by tensor parallel size (2)"));
+  const std::string two = tally_train("--plan --model 124M --nproc-per-node 2").out;
+  CHECK(contains(two, "2 GPUs = tensor 1 x pipeline 1 x data 2"));
+  CHECK(tally_train("--plan --model 124M --plan-gpus 2").out == two);
+  CHECK(contains(
+      tally_train("--plan --model 124M --nproc-per-node 2 --tensor-model-parallel-size 4").out,
+      "4 GPUs = tensor 4 x"));
   CHECK(contains(error("--plan --num-layers 9 --pipeline-model-parallel-size 2"),
                  "--num-layers: num_layers must be divisible by"));
   CHECK(contains(error("--plan-zero 1 --mock-data --train-iters 1"),
