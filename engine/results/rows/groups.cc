@@ -259,6 +259,8 @@ void Groups::make() {
   families_ = find_families();
   if (benchmark_.rules.rows_are_marked) find_members();
   std::unordered_map<size_t, size_t> of_family;
+  group_of_.reserve(by_id_.size());
+  if (families_.empty()) groups_.reserve(by_id_.size());
   for (const WorkpackageView* workpackage : by_id_) {
     const int id = workpackage->id;
     if (!workpackage->finished || find(workpackage->step) == nullptr) continue;

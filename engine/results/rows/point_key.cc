@@ -34,9 +34,14 @@ std::string shown_text(const WorkpackageView& view, const std::string& name,
   return written;
 }
 
+void add_value(const std::string& name, const std::string& value, std::string& text) {
+  text.append(name).append(1, '=').append(value).append(1, '\0');
+}
+
 }  // namespace
 
 Points::Points(const std::vector<WorkpackageView>& workpackages, bool exact) {
+  keys_.reserve(workpackages.size());
   for (const WorkpackageView& one : workpackages) add(one, exact);
 }
 
@@ -142,7 +147,7 @@ const std::string* PointKey::value(std::string_view name) const {
 std::string PointKey::text(const std::set<std::string>& names) const {
   std::string text;
   for (const std::string& name : names) {
-    if (const std::string* shown = value(name)) text += name + '=' + *shown + '\0';
+    if (const std::string* shown = value(name)) add_value(name, *shown, text);
   }
   return text;
 }
@@ -170,7 +175,7 @@ std::string PointKey::text_without(const std::set<std::string>& names) const {
   for (const int parameter : points_->of(workpackage_)) {
     const std::string& name = points_->name(parameter);
     if (starts_with(name, "jube_") || names.count(name) != 0) continue;
-    text += name + '=' + *points_->written(workpackage_, parameter) + '\0';
+    add_value(name, *points_->written(workpackage_, parameter), text);
   }
   return text;
 }

@@ -96,6 +96,7 @@ class RowMaker {
   }
 
   void find_origins() {
+    origins_.reserve(groups_.all().size());
     for (const Group& group : groups_.all()) {
       if (!group.leaf) continue;
       const MatchedRows& rows = rows_of(group);
