@@ -48,7 +48,7 @@ void Application::add_run() {
       ->option_text("WP");
   sub->add_option("--max-node-hours", run_.max_node_hours,
                   "refuse a run whose jobs may take more, before the first is submitted")
-      ->check(CLI::NonNegativeNumber)
+      ->check(amount())
       ->option_text("N");
   sub->add_flag("--all,--list-all", run_.all, "with -n: list every workpackage");
   sub->add_flag("--fresh", settings_.fresh,

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "engine/base/text.h"
@@ -43,6 +44,17 @@ CLI::Validator at_least(long least) {
                                 word.find_first_not_of("0123456789") == std::string::npos;
             if (digits && std::stol(word) >= least) return {};
             return fmt::format("'{}' is not a whole number of at least {}", word, least);
+          },
+          ""};
+}
+
+CLI::Validator amount() {
+  return {[](std::string& word) -> std::string {
+            char* end = nullptr;
+            const double number = std::strtod(word.c_str(), &end);
+            const bool whole = !word.empty() && end == word.c_str() + word.size();
+            if (whole && std::isfinite(number) && number >= 0) return {};
+            return fmt::format("'{}' is not a number of at least 0", word);
           },
           ""};
 }

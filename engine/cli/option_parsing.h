@@ -19,6 +19,8 @@ bool parse_percent(const std::string& text, double* fraction);
 
 // Accepts a whole number that is not below `least`.
 CLI::Validator at_least(long least);
+// A finite number of at least 0.
+CLI::Validator amount();
 
 // Ends words that CLI11 does not leave as they are with a mark: it takes `[a,b]` apart where
 // several values are allowed, and drops `++`. without_mark() gives back the word; a mark is no part

@@ -42,9 +42,18 @@ bool is_signal(std::string name) {
   return names.contains(name);
 }
 
-// "B:TERM@60": whom it is sent to, the signal, and the seconds before the limit.
-bool is_slurm_signal(const std::string& text) {
-  std::string name = text;
+// A script that gets one of these cannot act on it.
+bool takes_effect_at_once(std::string name) {
+  name = to_lower(name);
+  if (has_digits_only(name)) return std::atoi(name.c_str()) == 9 || std::atoi(name.c_str()) == 19;
+  if (starts_with(name, "sig")) name.erase(0, 3);
+  return name == "kill" || name == "stop";
+}
+
+// "B:TERM@60": whom it is sent to, the signal, and the seconds before the limit. *signal: the second.
+bool is_slurm_signal(const std::string& text, std::string* signal) {
+  std::string& name = *signal;
+  name = text;
   if (const size_t colon = name.find(':'); colon != std::string::npos) {
     const std::string to = to_lower(name.substr(0, colon));
     if (to.find_first_not_of("br") != std::string::npos) return false;
@@ -75,8 +84,12 @@ std::string request_fault(const std::string& scheduler, std::string_view key,
   if (scheduler != "slurm") return {};
   if (key == "hint" && !is_slurm_hint(value))
     return "is none that sbatch knows: compute_bound, memory_bound, multithread, nomultithread";
-  if (key == "signal" && !is_slurm_signal(value))
+  if (key != "signal") return {};
+  std::string signal;
+  if (!is_slurm_signal(value, &signal))
     return "is none that sbatch reads, as TERM@60 or B:USR1@120 (seconds before the limit)";
+  if (takes_effect_at_once(signal))
+    return "is one on which no job script can act: take TERM@60 or B:USR1@120";
   return {};
 }
 

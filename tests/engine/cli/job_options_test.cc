@@ -204,6 +204,20 @@ std::string to_script_in_words(const std::string& signal) {
 
 }  // namespace
 
+TEST_CASE("a limit of node-hours is a number") {
+  const Shell shell;
+  shell.file("b.yaml", bench("", "", "slurm"));
+  for (const char* limit : {"nan", "-nan", "inf", "1h", "-1", ""}) {
+    CAPTURE(limit);
+    const Ran ran = shell.tally(std::string("run b.yaml -n --max-node-hours '") + limit + "'");
+    CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, std::string("'") + limit + "' is not a number of at least 0"),
+                  ran.err);
+  }
+  for (const char* limit : {"0.5", "1e3", "20"})
+    CHECK(shell.tally(std::string("run b.yaml -n --max-node-hours ") + limit).code == 0);
+}
+
 TEST_CASE("memory, hint and signal are what sbatch reads") {
   struct Value {
     const char* key;
@@ -222,7 +236,7 @@ TEST_CASE("memory, hint and signal are what sbatch reads") {
        {"TERM", "TERM@60", "B:TERM@60", "R:TERM@60", "RB:TERM@60", "BR:USR1@60", "b:usr1@60",
         "SIGTERM@60", "10", "10@60", "HUP", "XCPU"},
        {"TERM@60s", "TERM@1m", "TERM@70000", "TERM@-1", "X:TERM", "FOO", "0", "B:TERM@60 --nodes=5",
-        "B:", "RTMIN", "WINCH"}},
+        "B:", "RTMIN", "WINCH", "KILL@60", "B:9@60", "SIGSTOP", "19"}},
   };
   const Shell shell;
   for (const auto& [key, taken, refused_ones] : values) {

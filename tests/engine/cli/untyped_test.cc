@@ -411,7 +411,7 @@ TEST_CASE("an empty cell of an expression is said, and an expression of nothing 
     may_be_empty.insert(may_be_empty.size() - 1, ", null_value: '-'");
     ran = ran_with(may_be_empty, "true");
     CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
-    CHECK_MESSAGE(!has(ran.err, "has no value"), ran.err);
+    CHECK_MESSAGE(!has(ran.err, "'e' has no value"), ran.err);
   }
   const Ran ran = ran_with("{_: e, expression: '\"v\" + a'}", "true");
   CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));  // the text names no pattern

@@ -206,8 +206,9 @@ TEST_CASE_FIXTURE(Fixture, "expressions and values relative to a baseline row") 
         "b,1,10.0,1.0,100.0,20.0\n"
         "b,2,20.0,2.0,100.0,40.0\n"
         "c,2,5.0,,,10.0\n");
-  REQUIRE(out[0].table.notes.size() == 1);
-  CHECK(out[0].table.notes[0].str() ==
+  REQUIRE(out[0].table.notes.size() == 2);
+  CHECK(out[0].table.notes[0].str() == "'eff' has no value in 1 of 5 rows: row 5");
+  CHECK(out[0].table.notes[1].str() ==
         "row 5: 'speedup' is empty: no row with devices=1 has the same model; if it changes "
         "together with devices, name it in relative_to, too");
 }
