@@ -147,7 +147,7 @@ for place, value, key in [("strip_accents", False, "strip_accents"), ("lowercase
     for config in (B, {**B, "do_lower_case": True, "strip_accents": True, "tokenize_chinese_chars": True}, {}):
         refused(["tokenizer.json'", key, "make them agree"], bert, {normal + place: value}, config)
     # Without tokenizer_config.json, transformers takes the class of config.json's model_type, and its defaults.
-    refused(["tokenizer.json'", key, "there is no", "make them agree"], bert, {normal + place: value}, None,
+    refused(["tokenizer.json'", key, "does not exist", "make them agree"], bert, {normal + place: value}, None,
             model={"model_type": "bert"})
 refused(["max_input_chars_per_word"], bert, {"model/max_input_chars_per_word": 4}, B)
 refused(["max_input_chars_per_word"], bert, {"model/max_input_chars_per_word": 4}, None, model={"model_type": "bert"})
