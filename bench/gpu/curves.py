@@ -104,28 +104,36 @@ def make_start(path):
                                eos_token_id=0, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)).save_pretrained(path)
 
 
-def plot(curves, path):
+def plot(pairs, difference, path):
+    """Draws each pair (label, color, steps, losses, label of the peer or None, the peer's losses) and its difference."""
     try:
         import matplotlib
     except ImportError:
-        print("curves.py: no plot: matplotlib is not installed")
+        print(f"{os.path.basename(sys.argv[0])}: no plot: matplotlib is not installed")
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
     figure, (above, below) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 7), height_ratios=(2, 1))
-    for precision, color in (("fp32", "tab:blue"), ("bf16", "tab:orange")):
-        ours, theirs = curves["tally " + precision], curves["pytorch " + precision]
-        steps = range(1, len(ours) + 1)
-        above.plot(steps, theirs, color=color, linewidth=3, alpha=0.35, label="PyTorch " + precision)
-        above.plot(steps, ours, color=color, linewidth=0.8, label="tally-train " + precision)
-        below.plot(steps, [a - b for a, b in zip(ours, theirs)], color=color, linewidth=0.8, label=precision)
+    for label, color, steps, ours, peer, theirs in pairs:
+        if peer:
+            above.plot(steps, theirs, color=color, linewidth=3, alpha=0.35, label=peer)
+        above.plot(steps, ours, color=color, linewidth=0.8, label=label)
+        below.plot(steps, [a - b for a, b in zip(ours, theirs)], color=color, linewidth=0.8, label=label)
     above.set_ylabel("loss")
     above.legend()
-    below.set_ylabel("tally-train - PyTorch")
+    below.set_ylabel(difference)
     below.set_xlabel("step")
     below.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=110)
+
+
+def plot_precisions(curves, path):
+    pairs = []
+    for precision, color in (("fp32", "tab:blue"), ("bf16", "tab:orange")):
+        ours, theirs = curves["tally " + precision], curves["pytorch " + precision]
+        pairs.append(("tally-train " + precision, color, range(1, len(ours) + 1), ours, "PyTorch " + precision, theirs))
+    plot(pairs, "tally-train - PyTorch", path)
 
 
 def main():
@@ -140,7 +148,7 @@ def main():
     if a.plot_only:
         with open(table) as file:
             rows = list(csv.DictReader(file))
-        plot({name: [float(row[name]) for row in rows] for name in rows[0] if name != "step"}, picture)
+        plot_precisions({name: [float(row[name]) for row in rows] for name in rows[0] if name != "step"}, picture)
         return
     work = os.path.join(a.out, "curves")
     os.makedirs(work, exist_ok=True)
@@ -174,7 +182,7 @@ def main():
         writer.writerow(["step", *curves])
         for step, row in enumerate(zip(*curves.values())):
             writer.writerow([step + 1, *(f"{value:.6f}" for value in row)])
-    plot(curves, picture)
+    plot_precisions(curves, picture)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ import re
 import subprocess
 import sys
 
+from curves import plot
+
 COMMON = ("--train-iters 1000 --log-interval 5 --eval-interval 250 --eval-iters 20 --split 95,5,0 "
           "--lr-decay-style cosine --lr-warmup-iters 100 --weight-decay 0.1 --clip-grad 1.0 --adam-beta2 0.95 "
           "--hidden-dropout 0 --attention-dropout 0 --seq-length 512 --micro-batch-size 16 --bf16")
@@ -48,29 +50,12 @@ def losses(path):
     return [[(int(step), float(loss)) for step, loss in found] for found in (training, validation)]
 
 
-def plot(curves, path):
-    try:
-        import matplotlib
-    except ImportError:
-        print("fp8_curves.py: no plot: matplotlib is not installed")
-        return
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-    figure, (above, below) = pyplot.subplots(2, 1, sharex=True, figsize=(9, 7), height_ratios=(2, 1))
-    for model, other, color in (("124m", "fp8", "tab:blue"), ("124m", "seed", "tab:cyan"), ("300m", "fp8", "tab:red"), ("300m", "seed", "tab:orange")):
+def pairs_of(curves):
+    for model, other, color in (("124m", "fp8", "tab:blue"), ("124m", "seed", "tab:cyan"), ("300m", "fp8", "tab:red"),
+                                ("300m", "seed", "tab:orange")):
         steps, theirs = zip(*curves[model + "-bf16"])
         ours = [loss for _, loss in curves[f"{model}-{other}"]]
-        if other == "fp8":
-            above.plot(steps, theirs, color=color, linewidth=3, alpha=0.35, label=model + " bf16")
-        above.plot(steps, ours, color=color, linewidth=0.8, label=f"{model} {other}")
-        below.plot(steps, [a - b for a, b in zip(ours, theirs)], color=color, linewidth=0.8, label=f"{model} {other}")
-    above.set_ylabel("loss")
-    above.legend()
-    below.set_ylabel("less bf16's")
-    below.set_xlabel("step")
-    below.legend()
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+        yield f"{model} {other}", color, steps, ours, model + " bf16" if other == "fp8" else None, theirs
 
 
 def main():
@@ -89,7 +74,7 @@ def main():
         writer.writerow(["step", *curves])
         for rows in zip(*curves.values()):
             writer.writerow([rows[0][0], *(f"{loss:.6f}" for _, loss in rows)])
-    plot(curves, os.path.join(a.out, "fp8.png"))
+    plot(pairs_of(curves), "less bf16's", os.path.join(a.out, "fp8.png"))
     for name, (training, validation) in found.items():
         last = [loss for step, loss in training if step > 900]
         print(f"{name}: last 100 steps {sum(last) / len(last):.4f}; validation " +

@@ -27,7 +27,7 @@ struct Value {
   signed char decimals = -1;
   bool none() const { return data.index() == 0; }
   bool number() const { return data.index() >= 2; }
-  // A float that is none: what could not be computed is no value.
+  // Whether it is a float that could not be computed (NaN).
   bool nan() const;
   // The number as a double; 0 if the value is not a number.
   double as_double() const;

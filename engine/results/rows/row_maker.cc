@@ -209,7 +209,7 @@ class RowMaker {
   }
 
   // Whether the row's work and that which it depends on led to what it was to measure. Else a
-  // missing value is no surprise.
+  // missing value is expected.
   bool all_ended_well(const Group& group) const {
     const std::vector<const Group*> above = groups_.ancestors(group);
     return groups_.any_ended_well(group) && std::ranges::all_of(above, [&](const Group* one) {
@@ -217,8 +217,8 @@ class RowMaker {
            });
   }
 
-  // Whether the row is that of one workpackage, which depends on no repeated one and on none that
-  // is no measurement. Then the only repeat has the row's values.
+  // Whether the row is that of one workpackage, which depends on no repeated one and only on
+  // those that count (Groups::counts()). Then the only repeat has the row's values.
   bool is_single(const Group& group) const {
     const auto single = [](const Group& one) { return one.members.size() == 1; };
     if (!single(group) || groups_.planned_repeats(*group.members.front()).count != 1) return false;

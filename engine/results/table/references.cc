@@ -35,8 +35,7 @@ std::string shown_value(const Table& table, const std::string& key, const Value&
   return value.printed();
 }
 
-// The number that is compared: also that of a value without a type. A number that could not be
-// computed is no value.
+// The number that is compared: also that of a value without a type. NaN counts as missing.
 std::optional<double> compared_number(const Value* value) {
   if (value == nullptr || value->none() || value->nan()) return {};
   if (value->number()) return value->as_double();
