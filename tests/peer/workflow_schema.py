@@ -40,7 +40,7 @@ GOOD = """
 name: b
 outpath: run
 parameterset: {name: ps, parameter: [{name: n, type: int, _: "1,2"}, {name: m, _: [1, 2]}], zip: [[n, m]]}
-patternset: {name: pt, pattern: {name: t, _: "t=$jube_pat_fp"}}
+patternset: {name: pt, pattern: {name: t, type: float, _: "t=$jube_pat_fp"}}
 step: {name: s, kind: run, repeat: {min: 6, max: 9, until: {metric: t, half_width: 1%}}, use: [ps, {from: x.yaml, _: other}], do: ["true", {_: "echo t=1", active: "true"}]}
 analyzer: {name: a, use: pt, analyse: {step: s, file: stdout}}
 result:
