@@ -72,12 +72,12 @@ std::vector<NameRead> names_in(const std::string& expression) {
   std::vector<PythonToken> tokens = tokens_of(expression);
   std::erase_if(tokens, [](const PythonToken& token) { return token.kind == TokenKind::space; });
   std::vector<NameRead> found;
+  if (makes_names(tokens)) return found;
   for (size_t i = 0; i < tokens.size(); ++i) {
     const auto at = [&](size_t index) {
       return index < tokens.size() ? tokens[index].text : std::string_view();
     };
     const std::string_view text = tokens[i].text;
-    if (text == "lambda" || text == "for" || (text == ":" && at(i + 1) == "=")) return {};
     const bool dollar = tokens[i].kind == TokenKind::dollar;
     if (!dollar && tokens[i].kind != TokenKind::word) continue;
     NameRead one{std::string(dollar ? dollar_name(text) : text), std::string(text), {}, false};
@@ -89,8 +89,8 @@ std::vector<NameRead> names_in(const std::string& expression) {
     } else if (of) {
       one.before = one.name;
       one.written += "." + std::string(at(i + 2));
-    } else if (!dollar && at(i + 1) == "=") {
-      continue;  // an argument's name
+    } else if (is_argument_name(tokens, i)) {
+      continue;
     }
     found.push_back(std::move(one));
   }

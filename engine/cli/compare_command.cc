@@ -197,42 +197,51 @@ class CompareCommand {
   bool choose_metrics() {
     std::vector<std::string> known;
     size_t metrics = 0;
-    bool named = false;
-    bool relative = false;  // the named column is a ratio to another row of its own run
+    bool plain = false;    // a named column is no ratio
+    std::string relative;  // a column that is one, and is named or has `better`
     for (Result& result : benchmark_.results) {
       for (auto& output : result.outputs) {
         auto* table = std::get_if<Table>(&output);
         if (table == nullptr) continue;
         for (Column& column : table->columns) {
           known.push_back(column.name.value);
-          const bool chosen = column.name.value == args_.metric || column.title == args_.metric;
+          const bool named = !args_.metric.empty() &&
+                             (column.name.value == args_.metric || column.title == args_.metric);
           if (!args_.metric.empty()) {
-            named = named || chosen;
-            relative = relative || (chosen && !column.relative_to.empty());
-            if (!chosen) column.better = Better::unknown;
-            if (chosen && args_.better == "higher") column.better = Better::higher;
-            if (chosen && args_.better == "lower") column.better = Better::lower;
+            if (!named) column.better = Better::unknown;
+            if (named && args_.better == "higher") column.better = Better::higher;
+            if (named && args_.better == "lower") column.better = Better::lower;
           }
           if (is_metric(column)) ++metrics;
+          plain = plain || (named && column.relative_to.empty());
+          if (!column.relative_to.empty() && (named || column.better != Better::unknown))
+            relative = column.column_title();
         }
       }
     }
     if (!args_.better.empty() && args_.metric.empty())
       return bad("--better says how to judge a column: it needs --metric", "");
-    if (!args_.metric.empty() && !named) {
+    if (!args_.metric.empty() && !plain && relative.empty()) {
       return bad(fmt::format("--metric: no table has a column '{}'", args_.metric),
                  did_you_mean(args_.metric, known));
     }
     if (metrics != 0) return check_by();
-    if (relative)
-      return bad(
-          fmt::format("--metric: '{}' is relative to another row of its own run, which is no "
-                      "measurement to be compared",
-                      args_.metric),
-          "name the column that it is made of");
-    return bad("it is not known which direction is better",
-               "write `better: higher` or `better: lower` in the column, or use --metric NAME "
-               "--better higher");
+    return no_metric(plain ? "" : relative);
+  }
+
+  // Says why no column can be compared. `relative`: one that would be, but is a ratio to another row
+  // of its own run.
+  bool no_metric(const std::string& relative) const {
+    const bool named = !args_.metric.empty();
+    const std::string hint = fmt::format(
+        "write `better: higher` or `better: lower` in the column{}, or use --metric NAME --better "
+        "higher",
+        relative.empty() ? "" : " that it is made of");
+    if (relative.empty()) return bad("it is not known which direction is better", hint);
+    return bad(fmt::format("{}'{}' is relative to another row of its own run, which is no "
+                           "measurement to be compared",
+                           named ? "--metric: " : "column ", named ? args_.metric : relative),
+               named ? "name the column that it is made of" : hint);
   }
 
   // A change of another benchmark's number, or of a number in another unit, means nothing.

@@ -40,7 +40,7 @@ class HistoryCommand {
     if (entries.empty())
       return bad(fmt::format("'{}' has no history", outpath),
                  "it begins with the first run whose table has a column with `statistic` or "
-                 "`better`; `tally result` writes it for an earlier run");
+                 "`better` and without `relative_to`; `tally result` writes it for an earlier run");
     if (!choose(entries)) return kBadInput;
     for (auto& [point, entries_of_point] : points_) {
       series_.push_back(history_series(std::move(entries_of_point)));

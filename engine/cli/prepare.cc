@@ -101,14 +101,24 @@ bool read_definitions(const Settings& settings, Run* run) {
   return input.workflow.has_value();
 }
 
+void check_results(const Settings& settings, const Benchmark& benchmark, bool validate,
+                   Evaluator& evaluator, Diagnostics& diagnostics) {
+  check_patterns(benchmark, diagnostics);
+  check_reference_conditions(benchmark, diagnostics);
+  Diagnostics expressions;
+  if (settings.strict || validate || benchmark.rules.harmless_mistakes_are_errors)
+    expressions.make_warnings_errors();
+  check_expressions(benchmark, validate, evaluator, expressions);
+  diagnostics.append(expressions);
+}
+
 namespace {
 
 // Takes the patterns, analysers and results of `file`, and keeps them for later commands, as JUBE
 // does, because `analyse -u` followed by `result` is common.
 bool take_update(const Settings& settings, const std::string& file, const InputArgs& args,
                  Run* run) {
-  Status kept;
-  if (print_if_error(settings, run->update_definitions(settings, file, args, &kept))) return false;
+  if (print_if_error(settings, run->update_definitions(settings, file, args))) return false;
   const Input& input = run->definitions_input();
   print_diagnostics(settings, input.diagnostics, input.sources);
   if (!input.workflow) return false;
@@ -118,7 +128,12 @@ bool take_update(const Settings& settings, const std::string& file, const InputA
                                       record.benchmark, record.id));
     return false;
   }
-  if (!kept)
+  Diagnostics diagnostics;
+  if (settings.strict) diagnostics.make_warnings_errors();
+  check_results(settings, run->definitions(), false, *make_reading_evaluator(), diagnostics);
+  print_diagnostics(settings, diagnostics, input.sources);
+  if (diagnostics.has_errors()) return false;
+  if (const Status kept = run->keep_definitions(file, args); !kept)
     fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
   return true;
 }
@@ -170,14 +185,8 @@ std::unique_ptr<PreparedFile> prepare_file(const Settings& settings, const std::
   Diagnostics diagnostics;
   if (settings.strict) diagnostics.make_warnings_errors();
   for (const Benchmark& benchmark : input.workflow->benchmarks) {
-    check_patterns(benchmark, diagnostics);
-    check_reference_conditions(benchmark, diagnostics);
     check_sources(benchmark, diagnostics);
-    Diagnostics expressions;
-    if (settings.strict || options.validate || benchmark.rules.harmless_mistakes_are_errors)
-      expressions.make_warnings_errors();
-    check_expressions(benchmark, options.validate, *file->evaluator, expressions);
-    diagnostics.append(expressions);
+    check_results(settings, benchmark, options.validate, *file->evaluator, diagnostics);
   }
   print_diagnostics(settings, diagnostics, input.sources);
   if (diagnostics.has_errors()) return nullptr;

@@ -35,6 +35,11 @@ std::unique_ptr<Run> open_results(const Settings& settings, const RunDirectory& 
 // be read.
 bool read_definitions(const Settings& settings, Run* run);
 
+// Checks the patterns, references and expressions of a benchmark that results are made with.
+// `validate`: as PrepareOptions::validate.
+void check_results(const Settings& settings, const Benchmark& benchmark, bool validate,
+                   Evaluator& evaluator, Diagnostics& diagnostics);
+
 // Whether output to this file descriptor is coloured.
 bool in_color(const Settings& settings, int fd);
 // Prints diagnostics to standard error, or adds them to settings.problems, and returns their

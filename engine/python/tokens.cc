@@ -169,10 +169,43 @@ std::string_view inside_quotes(std::string_view token, bool* plain) {
   return *plain ? token.substr(1, token.size() - 2) : std::string_view();
 }
 
+namespace {
+
+// The token behind `at` that is no space. Null: there is none.
+const PythonToken* next_token(const std::vector<PythonToken>& tokens, size_t* at) {
+  do {
+    ++*at;
+  } while (*at < tokens.size() && tokens[*at].kind == TokenKind::space);
+  return *at < tokens.size() ? &tokens[*at] : nullptr;
+}
+
+}  // namespace
+
+bool is_argument_name(const std::vector<PythonToken>& tokens, size_t at) {
+  if (tokens[at].kind != TokenKind::word) return false;
+  const PythonToken* equals = next_token(tokens, &at);
+  if (equals == nullptr || equals->text != "=") return false;
+  const PythonToken* value = next_token(tokens, &at);
+  // f'{n=}' shows the name of n.
+  return value == nullptr || value->kind != TokenKind::text || !is_one_of("}:!", value->text[0]);
+}
+
+bool makes_names(const std::vector<PythonToken>& tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const std::string_view text = tokens[i].text;
+    if (text == "lambda" || text == "for") return true;
+    if (text == ":" && i + 1 < tokens.size() && tokens[i + 1].text == "=") return true;
+  }
+  return false;
+}
+
 std::vector<std::string> names_read(std::string_view expression) {
   std::vector<std::string> names;
-  for (const PythonToken& token : tokens_of(expression)) {
-    if (token.kind == TokenKind::word) names.emplace_back(token.text);
+  const std::vector<PythonToken> tokens = tokens_of(expression);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const PythonToken& token = tokens[i];
+    if (token.kind == TokenKind::word && !is_argument_name(tokens, i))
+      names.emplace_back(token.text);
     if (token.kind != TokenKind::dollar && token.kind != TokenKind::text) continue;
     for (size_t at = token.text.find('$'); at != std::string_view::npos;
          at = token.text.find('$', at + 1)) {

@@ -38,7 +38,13 @@ std::string_view dollar_name(std::string_view text);
 // three quotes make another text of it. Sets *plain to whether it is one.
 std::string_view inside_quotes(std::string_view token, bool* plain);
 
-// The names that an expression reads: words, and $names also within texts.
+// Whether the token is the name of an argument: `key` in sorted(x, key=len).
+bool is_argument_name(const std::vector<PythonToken>& tokens, size_t at);
+
+// Whether an expression gives names of its own: by `lambda`, `for` or `:=`.
+bool makes_names(const std::vector<PythonToken>& tokens);
+
+// The names that an expression reads: words but those of arguments, and $names also within texts.
 std::vector<std::string> names_read(std::string_view expression);
 
 bool is_python_keyword(const std::string& word);

@@ -189,22 +189,22 @@ void Run::take_definitions(std::unique_ptr<Input> updated) {
 }
 
 Status Run::update_definitions(const Settings& settings, const std::string& file,
-                               const InputArgs& args, Status* kept) {
+                               const InputArgs& args) {
   auto updated = std::make_unique<Input>(*input_);
   TRY(read_update(settings, *journal_, file, args, updated.get()));
   take_definitions(std::move(updated));
-  if (definitions_ == nullptr) return Status::ok();
+  return Status::ok();
+}
+
+Status Run::keep_definitions(const std::string& file, const InputArgs& args) {
   Journal::Update update{file, updated_->update_tags, {}};
   for (uint32_t i = updated_->update_file; i < updated_->sources.size(); ++i)
     update.texts.emplace_back(updated_->sources.name(i), updated_->sources.text(i));
-  *kept = become_writable();
-  if (*kept) {
-    RunRecord record = journal_->run();
-    note_include_path(args.include_path, &record);
-    *kept = journal_->set_run(record);
-  }
-  if (*kept) *kept = journal_->set_update(update);
-  return Status::ok();
+  TRY(become_writable());
+  RunRecord record = journal_->run();
+  note_include_path(args.include_path, &record);
+  TRY(journal_->set_run(record));
+  return journal_->set_update(update);
 }
 
 Status Run::set_comment(const std::string& comment) {

@@ -56,10 +56,12 @@ class Run {
   // Reads the definitions that results are made with, if the run keeps others than its own
   // (analyse -u). Problems are among the diagnostics of definitions_input().
   Status read_definitions(const Settings& settings);
-  // Takes those of `file`, and keeps them for later commands. An error of *kept says why they are
-  // not kept: the run is in use, or belongs to another person.
+  // Takes those of `file`.
   Status update_definitions(const Settings& settings, const std::string& file,
-                            const InputArgs& args, Status* kept);
+                            const InputArgs& args);
+  // Keeps those that were taken of `file` for later commands. An error says why they are not kept:
+  // the run is in use, or belongs to another person.
+  Status keep_definitions(const std::string& file, const InputArgs& args);
   // Records the comment, in configuration.xml too, where people's scripts read it, as in JUBE. The
   // run must be open for writing.
   Status set_comment(const std::string& comment);

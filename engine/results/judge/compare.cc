@@ -137,35 +137,29 @@ class RowComparer {
 
   const std::set<std::string>& free() const { return free_; }
 
-  // A row, and the place of its run or of its value of `by`: the first is the base.
-  struct Placed {
-    const Record* row;
-    int place;
-  };
-  // Notes the rows without a partner whose workpackage failed or has not ended, and would have
-  // more of them: `rows` tell apart what it printed. `all`: the rows that may be their base.
-  void note_lost(const TablePair& pair, const std::vector<Placed>& all,
-                 const std::vector<Placed>& lonely, const char* whose) {
-    const auto may_lack_rows = [](const Placed& one) {
-      return !one.row->measured() && one.row->state != State::expected;
-    };
-    if (std::ranges::none_of(lonely, may_lack_rows)) return;
-    std::unordered_map<std::string, int> first;  // place of a measurement
-    for (const Placed& one : all) {
-      if (!one.row->measured()) continue;
-      const auto known = first.try_emplace(work_key(pair, *one.row), one.place).first;
-      known->second = std::min(known->second, one.place);
-    }
-    for (const Placed& one : lonely) {
-      const auto base = may_lack_rows(one) ? first.find(work_key(pair, *one.row)) : first.end();
-      if (base == first.end() || base->second >= one.place) continue;
+  // Notes the rows of `others` whose workpackage failed or has not ended, and would have had more of
+  // them: `rows` tell apart what it printed. `lacks(base, other)`: whether the other's run, or its
+  // value of `by`, has no row of the point of `base`.
+  template <typename Lacks>
+  void note_lost(const TablePair& pair, const std::vector<const Record*>& bases,
+                 const std::vector<const Record*>& others, const Lacks& lacks, const char* whose) {
+    std::unordered_multimap<std::string, const Record*> measured;  // by work_key()
+    for (const Record* other : others) {
+      if (other->measured() || other->state == State::expected) continue;
+      if (measured.empty()) {
+        for (const Record* base : bases)
+          if (base->measured()) measured.emplace(work_key(pair, *base), base);
+      }
+      const auto [first, last] = measured.equal_range(work_key(pair, *other));
+      if (std::none_of(first, last, [&](const auto& base) { return lacks(*base.second, *other); }))
+        continue;
       out_.lost_rows = true;
       out_.notes.push_back(fmt::format("{}: {}workpackage {} ({}) {}; rows of it are missing",
-                                       pair.name, whose, one.row->id, *one.row->step,
-                                       one.row->why_not_measured()));
+                                       pair.name, whose, other->id, *other->step,
+                                       other->why_not_measured()));
     }
   }
-  // The same of workpackages that have no row at all. `rows`: those without a partner.
+  // The same of workpackages that have no row at all. `rows`: bases without a partner.
   void note_missing(const TablePair& pair, const ResultTable& lacking,
                     const std::vector<const Record*>& rows, const char* whose) {
     if (rows.empty() || lacking.missing_rows.empty()) return;
@@ -306,10 +300,10 @@ void note_partners_lacking(const TablePair& pair, const std::vector<const Record
   note_lonely(pair.name, only_before, "only in the first run", comparer.free(), out);
   comparer.note_missing(pair, pair.other, only_before, kWhose);
   note_lonely(pair.name, only_after, "only in the second run", comparer.free(), out);
-  std::vector<RowComparer::Placed> before, after;
-  for (const Record& row : pair.base.rows) before.push_back({&row, 0});
-  for (const Record* row : only_after) after.push_back({row, 1});
-  comparer.note_lost(pair, before, after, kWhose);
+  std::vector<const Record*> after;
+  for (const Record& row : pair.other.rows) after.push_back(&row);
+  const auto lacks = [](const Record&, const Record&) { return true; };
+  comparer.note_lost(pair, only_before, after, lacks, kWhose);
 }
 
 }  // namespace
@@ -364,25 +358,118 @@ Status compare_runs(const Benchmark& benchmark, const std::vector<TablePair>& ta
 
 namespace {
 
-// The values of `by` in the order of the workflow, which is that of the workpackages' ids: the
-// position of each value. The order of the rows is that of the table's `sort`.
-std::map<std::string, int> order_of_values(const std::vector<Record>& rows, const std::string& by) {
-  std::map<std::string, int> first;  // workpackage
-  for (const Record& row : rows) {
-    const auto [entry, is_new] = first.try_emplace(parameter_text(row, by), row.id);
-    if (!is_new) entry->second = std::min(entry->second, row.id);
+// The rows of a table that have the parameter `by`.
+class RowsBy {
+ public:
+  RowsBy(const TablePair& pair, const RowComparer& comparer, std::string by)
+      : comparer_(comparer), by_(std::move(by)) {
+    for (const Record& row : pair.base.rows) {
+      if (row.point.value(by_) != nullptr) rows_.push_back(&row);
+    }
+    const auto first = std::ranges::min_element(
+        rows_, {}, [&](const Record* row) { return row->point.place(by_); });
+    if (first == rows_.end()) return;
+    first_ = value(**first);
+    for (const Record& missing : pair.base.missing) {
+      if (missing.point.place(by_) > (*first)->point.place(by_)) all_values_.insert(value(missing));
+    }
   }
-  return first;
+
+  // An error if two rows differ in nothing.
+  Status index(const std::string& table) {
+    for (const Record* row : rows_) {
+      ++of_key_[comparer_.key(*row)];
+      all_values_.insert(value(*row));
+      if (!values_.emplace(value_key(*row, value(*row)), row).second) {
+        return Status::error(fmt::format(
+            "table '{}': several rows have {}={} and otherwise the same parameters; let the "
+            "analyser reduce iterations to one row",
+            table, by_, value(*row)));
+      }
+    }
+    return Status::ok();
+  }
+
+  const std::vector<const Record*>& all() const { return rows_; }
+  std::string value(const Record& row) const { return parameter_text(row, by_); }
+  // The value of `by` that is the base: the first one of the workflow that has a row. The order of
+  // the rows is that of the table's `sort`.
+  const std::string& first() const { return first_; }
+  bool is_first(const Record& row) const { return value(row) == first_; }
+  // The row of the point with this value of `by`. Null: there is none.
+  const Record* find(const Record& point, const std::string& value) const {
+    const auto found = values_.find(value_key(point, value));
+    return found == values_.end() ? nullptr : found->second;
+  }
+  // Whether no other row has the point.
+  bool is_alone(const Record& row) const { return of_key_.at(comparer_.key(row)) == 1; }
+  // Whether some value of `by` has no row of the point.
+  bool lacks_some(const Record& row) const {
+    return std::ranges::any_of(
+        all_values_, [&](const std::string& value) { return find(row, value) == nullptr; });
+  }
+
+ private:
+  std::string value_key(const Record& point, const std::string& value) const {
+    return comparer_.key(point) + '\0' + value;
+  }
+
+  const RowComparer& comparer_;
+  const std::string by_;
+  std::vector<const Record*> rows_;
+  std::string first_;
+  std::set<std::string> all_values_;                       // of `by`, also of missing rows
+  std::unordered_map<std::string, const Record*> values_;  // by value_key()
+  std::unordered_map<std::string, int> of_key_;            // how many rows a point has
+};
+
+void note_base(const TablePair& pair, const RowsBy& rows, const std::string& by,
+               std::vector<std::string>& notes) {
+  if (rows.all().empty()) return;
+  std::string note =
+      fmt::format("the base is {}={}, the first value in the workflow{}", by, rows.first(),
+                  pair.base.missing_rows.empty() ? "" : " that has a row");
+  if (!contains(notes, note)) notes.push_back(std::move(note));
 }
 
-void note_base(const std::map<std::string, int>& order, const std::string& by,
-               std::vector<std::string>& notes) {
-  if (order.empty()) return;
-  const auto first = std::ranges::min_element(
-      order, [](const auto& a, const auto& b) { return a.second < b.second; });
-  std::string note =
-      fmt::format("the base is {}={}, the first value in the workflow", by, first->first);
-  if (!contains(notes, note)) notes.push_back(std::move(note));
+// The base of which no row is a measurement, a sentence. Empty: some is.
+std::string unmeasured_base(const RowsBy& rows, const std::string& by) {
+  const Record* last = nullptr;
+  for (const Record* row : rows.all()) {
+    if (!rows.is_first(*row)) continue;
+    if (row->measured()) return {};
+    last = row;
+  }
+  return last == nullptr ? std::string()
+                         : fmt::format("the base, {}={}, has nothing to compare: it {}", by,
+                                       rows.first(), last->why_not_measured());
+}
+
+// Notes the rows without a partner, and why they have none.
+void note_partners_lacking(const TablePair& pair, const RowsBy& rows, const std::string& by,
+                           RowComparer& comparer, RunComparison& out) {
+  std::vector<const Record*> alone, without_base, bases, lacking, others;
+  for (const Record* row : rows.all()) {
+    if (rows.is_alone(*row)) {
+      alone.push_back(row);
+    } else if (rows.find(*row, rows.first()) == nullptr) {
+      without_base.push_back(row);
+    }
+    (rows.is_first(*row) ? bases : others).push_back(row);
+  }
+  std::set<std::string> parameters = comparer.free();
+  parameters.insert(by);
+  note_lonely(pair.name, alone, fmt::format("without a row of another '{}'", by), parameters, out);
+  note_lonely(pair.name, without_base, fmt::format("without a row of {}={}", by, rows.first()),
+              parameters, out);
+  for (size_t i = 0; !pair.base.missing_rows.empty() && i < bases.size(); ++i) {
+    if (bases[i]->measured() && rows.lacks_some(*bases[i])) lacking.push_back(bases[i]);
+  }
+  comparer.note_missing(pair, pair.base, lacking, "");
+  const auto lacks = [&](const Record& base, const Record& other) {
+    return rows.find(base, rows.value(other)) == nullptr;
+  };
+  comparer.note_lost(pair, bases, others, lacks, "");
 }
 
 }  // namespace
@@ -391,52 +478,24 @@ Status compare_by(const Benchmark& benchmark, const std::vector<TablePair>& tabl
                   const CompareOptions& options, uint64_t seed, RunComparison* out) {
   RowComparer comparer(benchmark, options, seed, *out);
   out->one_run = true;
+  std::string unmeasured;
   for (const TablePair& pair : tables) {
-    const std::map<std::string, int> order = order_of_values(pair.base.rows, options.by);
-    const auto position = [&](const Record& row) {
-      return order.at(parameter_text(row, options.by));
-    };
-    std::unordered_map<std::string, const Record*> bases;
-    std::set<std::string> seen;
-    for (const Record& row : pair.base.rows) {
-      const std::string key = comparer.key(row);
-      const auto [entry, is_new] = bases.emplace(key, &row);
-      if (position(row) < position(*entry->second)) entry->second = &row;
-      if (!seen.insert(key + '\0' + parameter_text(row, options.by)).second) {
-        return Status::error(fmt::format(
-            "table '{}': several rows have {}={} and otherwise the same parameters; let the "
-            "analyser reduce iterations to one row",
-            pair.name, options.by, parameter_text(row, options.by)));
-      }
+    RowsBy rows(pair, comparer, options.by);
+    TRY(rows.index(pair.name));
+    for (const Record* row : rows.all()) {
+      const Record* base = rows.find(*row, rows.first());
+      if (base != nullptr && base != row) comparer.add(pair, *base, *row);
     }
-    std::set<std::string> paired;
-    for (const Record& row : pair.base.rows) {
-      const std::string key = comparer.key(row);
-      const Record* base = bases.at(key);
-      if (base == &row) continue;
-      comparer.add(pair, *base, row);
-      paired.insert(key);
-    }
-    note_base(order, options.by, out->notes);
-    std::vector<const Record*> lonely;
-    std::vector<RowComparer::Placed> all, alone;
-    for (const Record& row : pair.base.rows) {
-      if (row.point.value(options.by) == nullptr) continue;  // of a step without it
-      all.push_back({&row, position(row)});
-      if (paired.count(comparer.key(row)) != 0) continue;
-      lonely.push_back(&row);
-      alone.push_back(all.back());
-    }
-    std::set<std::string> parameters = comparer.free();
-    parameters.insert(options.by);
-    note_lonely(pair.name, lonely, fmt::format("without a row of another '{}'", options.by),
-                parameters, *out);
-    comparer.note_missing(pair, pair.base, lonely, "");
-    comparer.note_lost(pair, all, alone, "");
+    if (unmeasured.empty()) unmeasured = unmeasured_base(rows, options.by);
+    note_base(pair, rows, options.by, out->notes);
+    note_partners_lacking(pair, rows, options.by, comparer, *out);
   }
-  if (out->rows.empty())
+  if (out->rows.empty() && !out->lost_rows)
     return Status::error(
-        fmt::format("no two rows differ in '{}' alone; nothing can be compared by it", options.by));
+        !unmeasured.empty()
+            ? unmeasured
+            : fmt::format("no two rows differ in '{}' alone; nothing can be compared by it",
+                          options.by));
   comparer.finish();
   return Status::ok();
 }

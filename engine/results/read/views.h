@@ -24,6 +24,11 @@ struct ResultContext {
   Diagnostics& diagnostics;
   // A column whose expression fails in each row is an error, as a pattern that matches nothing is.
   bool empty_column_is_error = false;
+
+  // The same with other diagnostics.
+  ResultContext saying_to(Diagnostics& others) const {
+    return {benchmark, evaluator, others, empty_column_is_error};
+  }
 };
 
 // The run's workpackages with their parameters, types, units and built-ins. `finished` includes

@@ -181,11 +181,13 @@ void note_missing_rows(const Benchmark& benchmark, const Analyser& analyser,
       return depends_on(benchmark, analyse.step.value, before);
     });
     if (after == analysed.end()) continue;
-    // Other repeats of it may have led to the row.
-    const bool repeated = groups.planned_repeats(*workpackage).count > 1;
-    if (!repeated) {
+    // Another repeat of it may have led to the row.
+    const PlannedRepeats repeats = groups.planned_repeats(*workpackage);
+    const bool repeated = repeats.count > 1;
+    if (!repeated || (!repeats.any_well && repeats.first == workpackage->id)) {
       Record& row = records.missing.emplace_back();
       row.id = workpackage->id;
+      row.point = {groups.points(), workpackage->id};
       row.analyser = analyser.name.value;
       row.step = before;
       row.state = state;

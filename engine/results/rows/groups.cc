@@ -241,6 +241,8 @@ PlannedRepeats Groups::planned_repeats(const WorkpackageView& workpackage) const
   const WorkpackagesById& members = members_[family->second];
   repeats.count = static_cast<int>(members.size());
   for (const WorkpackageView* member : members) {
+    if (repeats.first < 0) repeats.first = member->id;
+    repeats.any_well = repeats.any_well || finished_well(member->state);
     if (has_ended(member->state)) continue;
     if (repeats.open == State::done || member->state == State::running)
       repeats.open = member->state;

@@ -45,6 +45,8 @@ struct Group {
 struct PlannedRepeats {
   int count = 1;
   State open = State::done;  // the state of one that has not ended; done: all have
+  int first = -1;            // the id of the first that was created; -1: it has no other
+  bool any_well = false;     // whether one of those ended well
 };
 
 // The state of several workpackages that one value may come from: that of the one that has come

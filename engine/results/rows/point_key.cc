@@ -136,6 +136,17 @@ const std::string* Points::shown(int workpackage, int parameter) const {
   return other == at(parameter).shown.end() ? &at(parameter).written[*number] : &other->second;
 }
 
+int Points::place(int workpackage, int parameter) const {
+  const std::string* text = written(workpackage, parameter);
+  if (text == nullptr) return -1;
+  const std::vector<std::string>& all = at(parameter).written;
+  return static_cast<int>(std::ranges::find(all, *text) - all.begin());
+}
+
+int PointKey::place(std::string_view name) const {
+  return points_ == nullptr ? -1 : points_->place(workpackage_, points_->find(name));
+}
+
 const std::string* PointKey::value(std::string_view name) const {
   if (!match_.empty()) {
     const auto found = match_->values.find(std::string(name));

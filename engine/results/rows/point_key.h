@@ -55,6 +55,8 @@ class Points {
   const std::string* written(int workpackage, int parameter) const;
   // The value as a table shows it: a number in Python's form.
   const std::string* shown(int workpackage, int parameter) const;
+  // The place of the value in the order of the workpackages that have one first. -1: it has none.
+  int place(int workpackage, int parameter) const;
 
  private:
   struct Parameter {
@@ -105,6 +107,9 @@ class PointKey {
 
   // The value as a table shows it. Null: there is no such parameter.
   const std::string* value(std::string_view name) const;
+  // The place of that value in the order of the run's workpackages, whatever the order of rows. -1:
+  // there is none.
+  int place(std::string_view name) const;
   // "name=value" of those parameters that it has, each ended by a NUL. Equal for the same point.
   std::string text(const std::set<std::string>& names) const;
   // The same with the number of the match among those with equal values.

@@ -17,6 +17,7 @@
 #include "engine/python/guarded_literal.h"
 #include "engine/python/tokens.h"
 #include "engine/python/value.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/rows/point_key.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
@@ -280,9 +281,26 @@ void take_number(Value& value) {
     value = *std::move(number);
 }
 
-// Reports texts in a column that needs numbers. Without any number it is an error.
+// Whether the column's values are divided by those of the baseline row: its expression has none of
+// these itself.
+bool is_divided(const Column& column) {
+  std::set<std::string> names;
+  with_baseline_names(column.expression.value, names);
+  return !column.relative_to.empty() && names.empty();
+}
+
+// Whether the column computes with its values, so that texts are an error.
+bool needs_numbers(const Column& column) {
+  return column.statistic != nullptr || column.better != Better::unknown || is_divided(column);
+}
+
+// What an expression is computed in, as messages name them: "rows" or "repeats".
+using Each = const char*;
+
+// Reports texts in a column that needs numbers: those that its expression gives are an error, and so
+// are values of which none is a number.
 void refuse_texts(const ResultContext& context, const Column& column,
-                  const std::vector<Record>& rows, const std::vector<Value>& values) {
+                  const std::vector<Record>& rows, Each each, const std::vector<Value>& values) {
   size_t texts = 0, numbers = 0;
   std::string first;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -292,17 +310,17 @@ void refuse_texts(const ResultContext& context, const Column& column,
     if (texts++ == 0) first = *text;
   }
   if (texts == 0) return;
-  const char* needs = column.statistic != nullptr  ? "a statistic"
-                      : column.relative_to.empty() ? "`better`"
-                                                   : "`relative_to`";
+  const char* needs = column.statistic != nullptr ? "a statistic"
+                      : is_divided(column)        ? "`relative_to`"
+                                                  : "`better`";
   const bool computed = !column.expression.value.empty();
   const Mark& mark = computed ? column.expression.mark : column.name.mark;
   std::string message =
-      fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} rows",
-                  column.column_title(), needs, first, texts, rows.size());
+      fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} {}",
+                  column.column_title(), needs, first, texts, rows.size(), each);
   std::string hint = computed ? "let the expression give numbers, as float(x) is one"
                               : "give the pattern or parameter `type: float` or `type: int`";
-  if (numbers == 0) {
+  if (numbers == 0 || computed) {
     context.diagnostics.error(mark, std::move(message), std::move(hint));
   } else {
     context.diagnostics.warning(mark, std::move(message), std::move(hint));
@@ -311,7 +329,7 @@ void refuse_texts(const ResultContext& context, const Column& column,
 
 // The values of a column that is an expression.
 std::vector<Value> expression_values(const ResultContext& context, const Column& column,
-                                     const Records& records, std::vector<Record>& rows,
+                                     const Records& records, std::vector<Record>& rows, Each each,
                                      Compared* compared) {
   Diagnostics& diagnostics = context.diagnostics;
   std::set<std::string> known = known_names(rows, &records);
@@ -345,9 +363,8 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
     if (why.find("'baseline'") != std::string::npos) {
       hint = "baseline.NAME is a value of the baseline row, which 'relative_to' says";
     }
-    const std::string message =
-        fmt::format("column '{}' could not be computed in {} of {} rows: {}", column.name.value,
-                    failed, rows.size(), why);
+    const std::string message = fmt::format("column '{}' could not be computed in {} of {} {}: {}",
+                                            column.name.value, failed, rows.size(), each, why);
     const bool empty = std::ranges::all_of(values, [](const Value& value) { return value.none(); });
     if (empty && context.empty_column_is_error) {
       diagnostics.error(column.expression.mark, message, hint);
@@ -355,6 +372,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
       diagnostics.warning(column.expression.mark, message, hint);
     }
   }
+  if (numbers) refuse_texts(context, column, rows, each, values);
   return values;
 }
 
@@ -372,9 +390,15 @@ std::string empty_cell(const Column& column) {
   return fmt::format("'{}' is empty: ", column.column_title());
 }
 
-bool needs_numbers(const Column& column) {
-  return column.statistic != nullptr || column.better != Better::unknown ||
-         !column.relative_to.empty();
+void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
+                    size_t rows, std::vector<Record>& repeats) {
+  Diagnostics said_of_rows;
+  const ResultContext here =
+      context.saying_to(shows_repeats(column) ? context.diagnostics : said_of_rows);
+  const Each each = rows == repeats.size() ? "rows" : "repeats";
+  std::vector<Value> values = expression_values(here, column, records, repeats, each, nullptr);
+  for (size_t i = 0; i < repeats.size(); ++i)
+    repeats[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
 }
 
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
@@ -387,11 +411,17 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
     const std::string plain =
         column.statistic == nullptr ? column.name.value : statistic_key(column);
     Compared compared;
-    std::vector<Value> values = computed
-                                    ? expression_values(context, column, records, rows, &compared)
-                                    : column_values(rows, plain);
-    if (needs_numbers(column)) refuse_texts(context, column, rows, values);
-    if (!computed && !relative) continue;
+    std::vector<Value> values;
+    if (computed) {
+      Diagnostics said_of_repeats;
+      const bool said = !relative && shows_repeats(column);
+      const ResultContext here = context.saying_to(said ? said_of_repeats : context.diagnostics);
+      values = expression_values(here, column, records, rows, "rows", &compared);
+    } else {
+      values = column_values(rows, plain);
+      if (needs_numbers(column)) refuse_texts(context, column, rows, "rows", values);
+      if (!relative) continue;
+    }
     if (relative && compared.names.empty()) {
       relate(context.benchmark, column, words_behind(columns, column_words(column)), rows, values);
       continue;

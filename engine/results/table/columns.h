@@ -18,11 +18,13 @@ namespace tally {
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows);
 
+// Computes the column's expression in the repeats of so many rows. The column is relative to none.
+// What is wrong with it is said here if it shows something of all repeats, and otherwise where it is
+// added to the rows.
+void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
+                    size_t rows, std::vector<Record>& repeats);
+
 // How a note of a row begins that says why its cell of the column is empty.
 std::string empty_cell(const Column& column);
-
-// Whether the column computes with its values, so that texts are an error: `statistic`, `better`,
-// `relative_to`.
-bool needs_numbers(const Column& column);
 
 }  // namespace tally

@@ -29,7 +29,7 @@ class Binder {
   Bound bind(const std::string& expression) {
     const std::vector<PythonToken> tokens = tokens_of(expression);
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (tokens[i].kind != TokenKind::word) {
+      if (tokens[i].kind != TokenKind::word || is_argument_name(tokens, i)) {
         bound_.text += tokens[i].text;  // of a $name, its text replaces it later
         continue;
       }

@@ -30,8 +30,7 @@ bool is_one_word(const std::string& text) {
 
 // The names of values that an expression reads. None where it names values of its own.
 std::vector<std::string> values_read(const std::string& text) {
-  if (text.find(" for ") != std::string::npos || text.find("lambda") != std::string::npos)
-    return {};
+  if (makes_names(tokens_of(text))) return {};
   std::vector<std::string> names = names_read(text);
   std::erase_if(names, is_python_word);
   return names;
@@ -82,9 +81,8 @@ class ConditionCheck {
   std::string fault(const Reference& reference) const {
     const std::string text(strip(reference.condition.value));
     const std::string expression = condition_expression(text);
-    std::set<std::string> words;
-    add_words(expression, words);
-    if (std::ranges::none_of(words, [this](const std::string& word) { return is_name(word); })) {
+    if (std::ranges::none_of(names_read(expression),
+                             [this](const std::string& name) { return is_name(name); })) {
       const std::string why = unknown_name(expression);
       return why.empty() ? "it uses no value of the row" : why;
     }

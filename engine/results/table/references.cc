@@ -136,29 +136,14 @@ class ReferenceCheck {
   }
 
  private:
-  // Whether each workpackage whose rows are missing may be chosen by the condition: one that asks
-  // for what only a row has may choose it.
-  std::vector<bool> may_choose(const Text& condition, WithoutValue without) const {
-    std::vector<Record> all = rows_;
-    all.insert(all.end(), out_.missing.begin(), out_.missing.end());
-    Diagnostics failures;
-    const Matching found = matching_rows_or_failed(condition, all, evaluator_, failures, without);
-    std::vector<bool> chosen(out_.missing.size(), failures.has_errors());
-    for (const size_t row : found.rows) {
-      if (row >= rows_.size()) chosen[row - rows_.size()] = true;
-    }
-    return chosen;
-  }
-
   // A row that is not there, because a workpackage before it failed or has not ended, has no value.
   void miss_missing_rows(const Reference& reference) {
     if (out_.missing.empty()) return;
-    const std::vector<bool> shown = may_choose(table_.filter, WithoutValue::text_in_quotes);
-    const std::vector<bool> chosen = may_choose(reference.where, WithoutValue::leaves_out);
+    const std::vector<bool> chosen = may_choose(reference.where, rows_, out_.missing, evaluator_);
     int count = 0;
     const Record* first = nullptr;
     for (size_t i = 0; i < out_.missing.size(); ++i) {
-      if (!shown[i] || !chosen[i]) continue;
+      if (!chosen[i]) continue;
       if (count++ == 0) first = &out_.missing[i];
     }
     if (count == 0) return;

@@ -193,20 +193,12 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
     for (Repeat& repeat : row.repeats) {
       note_sources(context.benchmark, columns, repeat);
       repeats.emplace_back().values = std::move(repeat.values);
+      repeats.back().state = row.state;
     }
   }
   give_own_columns(repeats);
   for (const Column& column : columns) {
-    if (!is_computed(column)) continue;
-    Column plain = column;
-    plain.statistic = nullptr;
-    if (column.statistic != nullptr) plain.better = Better::higher;  // it needs numbers, too
-    Diagnostics said_of_the_rows;
-    const bool said = column.statistic == nullptr;
-    add_derived_columns(
-        {context.benchmark, context.evaluator, said ? said_of_the_rows : context.diagnostics,
-         context.empty_column_is_error},
-        {plain}, records, repeats);
+    if (is_computed(column)) add_in_repeats(context, column, records, rows.size(), repeats);
   }
   size_t at = 0;
   for (Record& row : rows) {

@@ -216,6 +216,17 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   out.rows = std::move(kept);
 }
 
+// A missing row that the filter would leave out is not missed.
+void ResultTables::filter_missing(const Text& filter, ResultTable& out) const {
+  if (out.missing.empty() || strip(filter.value).empty()) return;
+  const std::vector<bool> shown =
+      may_choose(filter, out.rows, out.missing, evaluator_, WithoutValue::text_in_quotes);
+  std::vector<Record> kept;
+  for (size_t i = 0; i < shown.size(); ++i)
+    if (shown[i]) kept.push_back(std::move(out.missing[i]));
+  out.missing = std::move(kept);
+}
+
 // Drops rows in which no column has a value. Such a row stays if it may have one and its mark says
 // why it has none (FAILED, EXPECTED, PENDING), or if it is to be reported that a column's pattern matched nothing in
 // its output.
@@ -346,6 +357,7 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   drop_empty(out, choice.with_id);
   note_missing(out);
   add_notes(out);
+  filter_missing(table.filter, out);
   check_references(benchmark_, table, evaluator_, diagnostics_, out);
   note_precision(benchmark_, out);
   show_statistics(out);

@@ -47,7 +47,7 @@ struct ResultTable {
   std::vector<Record> rows;          // filtered and in order; values are under ColumnInfo::name
   std::vector<Note> notes;
   std::vector<std::string> missing_rows;  // Records::missing_rows
-  std::vector<Record> missing;            // Records::missing
+  std::vector<Record> missing;            // of Records::missing those that the table may show
   bool changed = false;                   // Records::changed
   int references_passed = 0;
   std::vector<MissedReference> missed;
@@ -110,6 +110,7 @@ class ResultTables {
   void check_units(const Table& table, ResultTable& out) const;
   // `table`: null for other outputs.
   void filter(const Text& filter, const Table* table, ResultTable& out) const;
+  void filter_missing(const Text& filter, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void note_missing_job_value(const TableColumn& column, ResultTable& out) const;
   void note_missing(ResultTable& out) const;

@@ -156,6 +156,20 @@ size_t take_run(Order& order, size_t from, size_t to, const RowOrder& before) {
 
 }  // namespace
 
+std::vector<bool> may_choose(const Text& condition, const std::vector<Record>& rows,
+                             const std::vector<Record>& missing, Evaluator& evaluator,
+                             WithoutValue without) {
+  std::vector<Record> all = rows;
+  all.insert(all.end(), missing.begin(), missing.end());
+  Diagnostics failures;
+  const Matching found = matching_rows_or_failed(condition, all, evaluator, failures, without);
+  std::vector<bool> chosen(missing.size(), failures.has_errors());
+  for (const size_t row : found.rows) {
+    if (row >= rows.size()) chosen[row - rows.size()] = true;
+  }
+  return chosen;
+}
+
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows) {
   if (keys.empty() || rows.size() < 2) return;
   const RowOrder before(keys, rows);

@@ -26,6 +26,12 @@ Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& 
                                  Evaluator& evaluator, Diagnostics& diagnostics,
                                  WithoutValue without = WithoutValue::leaves_out);
 
+// Whether each of the workpackages whose rows are missing beside `rows` may be chosen by the
+// condition: one that asks for what only a row has may choose it.
+std::vector<bool> may_choose(const Text& condition, const std::vector<Record>& rows,
+                             const std::vector<Record>& missing, Evaluator& evaluator,
+                             WithoutValue without = WithoutValue::leaves_out);
+
 // Sorts rows by the named values as JUBE does: numbers as numbers, strings as strings. None is
 // neither before nor after anything. Equal rows keep their order.
 void sort_rows(const std::vector<std::string>& keys, std::vector<Record>& rows);

@@ -209,6 +209,31 @@ TEST_CASE("compare: a column that is relative to a row of its own run is no metr
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "--metric: 'speedup' is relative to another row of its own run"),
                 ran.err);
+  // With `better` it is named without --metric.
+  for (const char* column :
+       {"{_: rate, relative_to: {n: 1}, title: speedup, better: higher}",
+        "{_: rate, relative_to: {n: 1}, title: speedup, statistic: median, better: higher}",
+        "{_: speedup, expression: rate / baseline.rate, relative_to: {n: 1}, better: higher}"}) {
+    CAPTURE(column);
+    shell.clear();
+    run(shell, own(100, 2, column));
+    for (const char* command : {"compare run --by n", "compare run --null"}) {
+      const Ran named = shell.tally(command);
+      CHECK(named.code == 2);
+      CHECK_MESSAGE(has(named.err,
+                        "column 'speedup' is relative to another row of its own run, which is no "
+                        "measurement"),
+                    named.err);
+    }
+    const Ran history = shell.tally("history run");
+    CHECK(history.code == 2);
+    CHECK_MESSAGE(has(history.err, "`statistic` or `better` and without `relative_to`"),
+                  history.err);
+  }
+  // The metric itself has no direction.
+  shell.clear();
+  run(shell, own(100, 2, "rate, {_: rate, relative_to: {n: 1}, title: speedup}"));
+  CHECK(has(shell.tally("compare run --by n --metric rate").err, "not known which direction"));
 }
 
 TEST_CASE("compare: failed repeats do not count, and a failed row is not merely unclear") {

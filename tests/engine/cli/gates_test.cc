@@ -164,6 +164,113 @@ TEST_CASE("references that nobody can meet are errors before anything runs") {
   }
 }
 
+TEST_CASE("references: the names of arguments and of the condition's own values are no values") {
+  const Shell shell;
+  for (const char* condition :
+       {"math.isclose(v, n, rel_tol=20)", "round(v, ndigits=0) > 1", "max([v], default=1) > 0",
+        "sorted([v, 1], reverse = True)[0] == v", "max([n], key=abs) > 0", "sum([v], start=1) > 1",
+        "re.search('A', 'a', flags=re.I) is not None and n > 0", "dict(n=3)['n'] == 3 and n > 0",
+        "(y := v) > 0 and y > 1", "any(i == n\nfor i in (1, 2))", "'lambda' != 'a' and v > 0"}) {
+    CAPTURE(condition);
+    const std::string quoted = "\"" + std::string(condition) + "\"";
+    for (const std::string& reference : {"_: " + quoted, "_: \"> 0\", where: " + quoted,
+                                         "_: \"v < 0\", action: warn, where: " + quoted}) {
+      shell.file("b.yaml", bench("{column: v, " + reference + "}"));
+      const Ran ran = shell.tally("-q run b.yaml");
+      CHECK_MESSAGE(ran.code == 0, reference << ": " << ran.err);
+    }
+    std::string filtered = bench("");
+    filtered.replace(filtered.find("reference: []"), 13, "filter: " + quoted);
+    shell.file("b.yaml", filtered);
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(has(ran.out, "n,v\n1,10.5\n2,20.5\n"), (ran.out + ran.err));
+  }
+  // The values of arguments are read.
+  for (const char* condition : {"max([v], default=zz) > 0", "math.isclose(v, 1, rel_tol=zz)",
+                                "'lambda' != 'a' and zz > 0", "'a for b' != 'a' and zz > 0"}) {
+    shell.file("b.yaml", bench("{column: v, _: \"" + std::string(condition) + "\"}"));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(has(ran.err, "'zz' is not the name of a value"), (condition + ran.err));
+  }
+  // A value of the argument's name, which some rows lack, and a function's.
+  std::string text = bench("");
+  text.insert(text.find("}}\nstep") + 1,
+              ", {name: default, type: int, _: 'v=(1)\\d'}, {name: len, type: int, _: 'v=(\\d)'}]");
+  text.insert(text.find("{name: v"), "[");
+  text.replace(text.find("reference: []"), 13,
+               "filter: \"max([v], default=1) > 0 and dict(len=4)['len'] == 4\"");
+  shell.file("b.yaml", text);
+  Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "n,v\n1,10.5\n2,20.5\n"), (ran.out + ran.err));
+}
+
+TEST_CASE(
+    "references of a file of `result -u`, and of one that reads logs, are checked as of one that "
+    "is run") {
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: '> 1'}"));
+  CHECK(shell.tally("-q run b.yaml").code == 0);
+  shell.sh("cp run/000000/000000_s/work/stdout log");
+  const std::string shown = shell.tally("-q result run").out;
+  for (const char* reference :
+       {"_: 'x +'", "_: '100 .. 1'", "_: 'v > \"a\"'", "_: '> 0', where: 'dev == gpu'",
+        "_: '> 0', of: medan", "_: '> nan'", "_: '= 1'", "_: '> 0', where: 'n =='",
+        "_: '> 0', where: 'n == 99'", "_: 'v > 0 or'"}) {
+    for (const char* action : {"", ", action: expect_fail", ", action: warn"}) {
+      CAPTURE(reference);
+      CAPTURE(action);
+      shell.file("u.yaml", bench("{column: v, " + std::string(reference) + action + "}"));
+      CHECK(shell.tally("validate u.yaml").code == 2);
+      for (const char* command :
+           {"result run -u u.yaml", "analyse run -u u.yaml", "result u.yaml --logs log log"}) {
+        const Ran ran = shell.tally(command);
+        CHECK_MESSAGE(ran.code == 2, (command + ran.err));
+        CHECK_MESSAGE(has(ran.err, "u.yaml:7:"), ran.err);
+        CHECK(ran.out.empty());
+      }
+      // It is not kept.
+      CHECK(shell.tally("-q result run").out == shown);
+    }
+  }
+  // So are its filters, expressions and patterns.
+  for (const char* wrong :
+       {"filter: 'n ==', column", "column: [{_: e, expression: 'n +'}], sort"}) {
+    std::string text = bench("");
+    text.replace(text.find(", column"), 8, std::string(", ") + wrong);
+    shell.file("u.yaml", text);
+    CHECK(shell.tally("validate u.yaml").code == 2);
+    const Ran ran = shell.tally("result run -u u.yaml");
+    CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("references of a file of `result -u` to points that the run does not have are missed") {
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: '> 1'}"));
+  CHECK(shell.tally("-q run b.yaml").code == 0);
+  std::string today = bench("{column: v, _: '> 1', where: 'n == 3'}");
+  today.replace(today.find("\"1,2\""), 5, "\"1,2,3\"");
+  shell.file("b.yaml", today);
+  CHECK(shell.tally("validate b.yaml").code == 0);
+  Ran ran = shell.tally("result run -u b.yaml");
+  CHECK_MESSAGE(ran.code == 5, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "n,v\n1,10.5\n2,20.5\n"), ran.out);
+  CHECK_MESSAGE(has(ran.err, "no row with n == 3 has a value of 'v' to compare"), ran.err);
+  // A file of patterns and results alone.
+  today = bench("{column: v, _: '> 1', where: 'n == 3'}");
+  const size_t work = today.find("parameterset"), patterns = today.find("patternset");
+  today.erase(work, patterns - work);
+  const size_t step = today.find("step: "), analyser = today.find("analyser: ");
+  today.erase(step, analyser - step);
+  shell.file("u.yaml", today);
+  ran = shell.tally("result run -u u.yaml");
+  CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "chooses no row by 'n == 3': 'n' is 1, 2"), ran.err);
+  shell.file("u.yaml", today.replace(today.find("n == 3"), 6, "n == 2"));
+  ran = shell.tally("result run -u u.yaml");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+}
+
 TEST_CASE("references: `where` of parameters with plain values that is false for each row") {
   const std::string head =
       "name: b\noutpath: run\nparameterset: {name: p, parameter: [{name: u, _: \"1,2\"}, {name: n, "

@@ -245,3 +245,89 @@ TEST_CASE("rows: compare --by names the rows without a partner, and ends with 1 
     CHECK_MESSAGE(has(ran.err, "rows of it are missing") == (one.code == 1), ran.err);
   }
 }
+
+TEST_CASE(
+    "rows: compare --by pairs rows with the first value's alone, and nothing hides lost ones") {
+  struct Case {
+    const char* command;  // what a point's commands begin with
+    int code;
+    const char* said;
+  };
+  const Case cases[] = {
+      // Two and more without their rows are no pair.
+      {"test $b = x", 1, "t: 4 rows are without a row of b=x: b=y, i=1; b=z, i=1"},
+      {"test $i = 2 -o $b = x", 1, "t: 2 rows are without a row of b=x: b=y, i=1; b=z, i=1"},
+      {"test $i = 2 -o $b = x || kill -9 $PPID && true", 1,
+       "has not ended; rows of it are missing"},
+      {"test $b != y", 1, "t: 2 rows are without a row of another 'b': b=y, i=1; b=y, i=2"},
+      // Without the first value's row there is no base.
+      {"test $i$b != 1x", 0, "t: 4 rows are without a row of b=x: b=y, i=1, n=1; "},
+      {"test $i$b != 1x || exit 0", 0, "t: 4 rows are without a row of b=x: b=y, i=1, n=1; "},
+      {"test $b != x", 2, "the base, b=x, has nothing to compare: it failed"},
+      // All failed alike.
+      {"test $i = 2", 0, ""}};
+  for (const Case& one : cases) {
+    CAPTURE(one.command);
+    const Shell shell;
+    shell.file("b.yaml", two_rows("x,y,z", one.command));
+    shell.sh("\"$TALLY\" -q run b.yaml -j1");
+    const Ran ran = shell.tally("compare run --by b -s csv");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, one.said), ran.err);
+    CHECK_MESSAGE(!has(ran.out, ",y,z,"), ran.out);
+    CHECK_MESSAGE(has(ran.err, "rows of it are missing") == (one.code == 1), ran.err);
+  }
+}
+
+TEST_CASE(
+    "rows: what a step before lost of one of three values is missed by compare and references") {
+  const Shell shell;
+  for (const char* repeat : {"", "repeat: 2, "}) {
+    for (const char* lost : {"y", "z", "x"}) {
+      CAPTURE(repeat);
+      CAPTURE(lost);
+      std::string text = two_rows("x,y,z", "true");
+      text.replace(text.find("step: "), 6,
+                   "step:\n- {name: before, kind: run, quiet_check: false, " + std::string(repeat) +
+                       "use: p, do: 'test $b != " + lost + "'}\n- ");
+      text.insert(text.find("use: p, do: \"true"), "depend: before, ");
+      text.insert(text.find("better: higher") + 14, ", reference: '> 0'");
+      shell.file("b.yaml", text);
+      shell.sh("rm -rf run; \"$TALLY\" -q run b.yaml");
+      const Ran result = shell.tally("result run");
+      CHECK_MESSAGE(result.code == 5, (result.out + result.err));
+      CHECK_MESSAGE(has(result.err, "a row is missing, as are 1 more: workpackage"), result.err);
+      const Ran ran = shell.tally("compare run --by b -s csv");
+      const bool base = *lost == 'x';
+      CHECK_MESSAGE(ran.code == (base ? 0 : 1), (ran.out + ran.err));
+      CHECK_MESSAGE(
+          has(ran.err, base ? "the base is b=y, the first value in the workflow that has a row"
+                            : "rows of step 's' are missing"),
+          ran.err);
+    }
+  }
+  // What the table leaves out is no lost row.
+  std::string filtered = two_rows("x,y,z", "true");
+  filtered.replace(filtered.find("step: "), 6,
+                   "step:\n- {name: before, kind: run, quiet_check: false, use: p, do: 'test $b != "
+                   "y'}\n- ");
+  filtered.insert(filtered.find("use: p, do: \"true"), "depend: before, ");
+  filtered.insert(filtered.find("better: higher") + 14, ", reference: '> 0'");
+  filtered.insert(filtered.find("column: [i"), "filter: \"b != 'y'\", ");
+  shell.file("b.yaml", filtered);
+  shell.sh("rm -rf run; \"$TALLY\" -q run b.yaml");
+  CHECK(shell.tally("result run").code == 0);
+  CHECK(shell.tally("compare run --by b").code == 0);
+  // One of two repeats is none, either.
+  std::string text = two_rows("x,y,z", "true");
+  text.replace(
+      text.find("step: "), 6,
+      "step:\n- {name: before, kind: run, quiet_check: false, repeat: 2, use: p, do: 'test "
+      "$b$jube_wp_iteration != y1'}\n- ");
+  text.insert(text.find("use: p, do: \"true"), "depend: before, ");
+  text.insert(text.find("better: higher") + 14, ", reference: '> 0'");
+  shell.file("b.yaml", text);
+  shell.sh("rm -rf run; \"$TALLY\" -q run b.yaml");
+  CHECK(shell.tally("result run").code == 0);
+  CHECK(shell.tally("compare run --by b").code == 0);
+}

@@ -378,6 +378,89 @@ TEST_CASE("a value without a type that an expression gives is a number where one
   CHECK_MESSAGE(has(ran.err, "`better` needs numbers"), ran.err);
 }
 
+TEST_CASE("a text that an expression gives is an error where a number is needed, in one row, too") {
+  struct Case {
+    const char* keys;     // of the column
+    const char* printed;  // v, of repeat $r of a point $a
+    const char* said;     // empty: there is no fault
+  };
+  const Case cases[] = {
+      {"better: higher", "test $a = 4 && echo none || echo 7",
+       "`better` needs numbers, and the value is the text 'none' in 3 of 6 repeats"},
+      {"better: higher", "test $a$r = 42 && echo none || echo 7", "in 1 of 6 repeats"},
+      {"statistic: median", "test $a$r = 42 && echo none || echo 7",
+       "a statistic needs numbers, and the value is the text 'none' in 1 of 6 repeats"},
+      {"statistic: median, better: higher", "test $a = 4 && echo none || echo 7",
+       "a statistic needs numbers"},
+      {"title: q, relative_to: {a: 4}", "test $a = 4 && echo 7 || echo none",
+       "`relative_to` needs numbers, and the value is the text 'none' in 1 of 2 rows"},
+      // A failed row's text is no value.
+      {"better: higher", "test $a = 4 && echo none && exit 1 || echo 7", ""},
+      {"statistic: median", "test $a$r = 42 && echo none && exit 1 || echo 7", ""},
+      {"null_value: '-'", "test $a = 4 && echo none || echo 7", ""},
+      {"better: higher", "echo 7", ""}};
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.keys);
+    CAPTURE(one.printed);
+    std::string text =
+        bench("[4, 10]", std::string("column: [a, {_: e, expression: w, ") + one.keys + "}]");
+    text.replace(text.find("echo v=$a"), 9,
+                 std::string("r=$jube_wp_iteration; o=$(") + one.printed +
+                     "); c=$?; echo v=$o; test $c = 0");
+    text.replace(text.find("{name: v, type: float, _: 'v=(\\S+)'}, "), 38, "");
+    text.insert(text.find("use: p, do"), "repeat: 3, ");
+    shell.file("b.yaml", text);
+    shell.sh("rm -rf run");
+    shell.tally("-q run b.yaml");
+    const Ran ran = shell.tally("-q result run");
+    CHECK_MESSAGE(ran.code == (*one.said == 0 ? 0 : 1), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, one.said), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "needs numbers") == (*one.said != 0), ran.err);
+    if (!has(one.keys, "better")) continue;
+    const Ran compared = shell.tally("compare run --by a");
+    CHECK_MESSAGE(compared.code == (*one.said == 0 ? 0 : 1), (compared.out + compared.err));
+  }
+  // Without repeats they are rows, and each row is said once.
+  shell.sh("rm -rf run");
+  shell.file(
+      "b.yaml",
+      bench("[4, 10]", "column: [a, {_: e, expression: \"'x' if v < 5 else v\", better: higher}]"));
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK_MESSAGE(ran.code == 1, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "the value is the text 'x' in 1 of 2 rows"), ran.err);
+  CHECK(ran.err.find("needs numbers") == ran.err.rfind("needs numbers"));
+}
+
+TEST_CASE("what an expression makes of a baseline row's values itself may be a text or a truth") {
+  struct Case {
+    const char* expression;
+    const char* keys;
+    const char* rows;  // empty: an error
+  };
+  const Case cases[] = {{"'faster' if v > baseline.v else 'same'", "", "a,e\n4,same\n5,faster\n"},
+                        {"v >= baseline.v", "", "a,e\n4,True\n5,True\n"},
+                        {"w if v > baseline.v else 'none'", "", "a,e\n4,none\n5,5\n"},
+                        {"v / $baseline.v", "", "a,e\n4,1.0\n5,1.25\n"},
+                        {"v > baseline.v", "better: higher, ", ""},
+                        {"'x' if v > 4 else v", "", ""},
+                        {"v > 4", "", ""},
+                        {"'baseline.v'", "", ""}};
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.expression);
+    shell.sh("rm -rf run");
+    shell.file("b.yaml",
+               bench("[4, 5]", "column: [a, {_: e, expression: \"" + std::string(one.expression) +
+                                   "\", " + one.keys + "relative_to: {a: 4}}]"));
+    CHECK(shell.tally("validate b.yaml").code == 0);
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == (*one.rows == 0 ? 1 : 0), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.out, one.rows), (ran.out + ran.err));
+    if (*one.keys != 0) CHECK_MESSAGE(has(ran.err, "`better` needs numbers"), ran.err);
+  }
+}
+
 TEST_CASE("references compare the number of a value without a type") {
   const Shell shell;
   shell.file("b.yaml", bench("[4, 5]",

@@ -62,6 +62,18 @@ TEST_CASE("names that an expression reads: those in quotes only behind a dollar"
   CHECK(names_read("'it\\'s' == n") == std::vector<std::string>{"n"});
   CHECK(names_read("'${a}$b c' + $d") == std::vector<std::string>{"a", "b", "d"});
   CHECK(names_read("r'n'").empty());
+  CHECK(names_read("f(v, rel_tol = w, key=len)") == std::vector<std::string>{"f", "v", "w", "len"});
+  CHECK(names_read("f(a == b, c<=d)") == std::vector<std::string>{"f", "a", "b", "c", "d"});
+  CHECK(names_read("f'{n=}{m = !r}{k=:.1f}'") == std::vector<std::string>{"n", "m", "k"});
+  CHECK(names_read("f'{f(k=1)}{f(k='a')}'") == std::vector<std::string>{"f", "f"});
+}
+
+TEST_CASE("an expression that gives names of its own") {
+  for (const char* own :
+       {"lambda a: a", "any(i == n for i in m)", "(\ni\nfor i in m)", "(y := n) > 1"})
+    CHECK(makes_names(tokens_of(own)));
+  for (const char* none : {"n > 1", "'lambda for' == n", "f'{n:=10}'", "m[1:]", "{n: 1}", "f(n=1)"})
+    CHECK_FALSE(makes_names(tokens_of(none)));
 }
 
 TEST_CASE("a $name, and what is in quotes") {

@@ -184,10 +184,10 @@ TEST_CASE("results have the definitions that the run keeps; what was executed st
   for (const bool given : {true, false}) {
     const std::unique_ptr<Run> run = suite.open(directory, Run::Access::read);
     REQUIRE(run);
-    Status kept;
-    const Status read = given ? run->update_definitions(suite.settings(), file, {}, &kept)
+    const Status read = given ? run->update_definitions(suite.settings(), file, {})
                               : run->read_definitions(suite.settings());
     REQUIRE(read);
+    const Status kept = given ? run->keep_definitions(file, {}) : Status::ok();
     CHECK_MESSAGE(kept, kept.message());
     CHECK(run->definitions().pattern_sets.at("q").patterns.front().name.value == "w");
     CHECK(run->benchmark().pattern_sets.at("q").patterns.front().name.value == "v");
