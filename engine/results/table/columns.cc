@@ -294,19 +294,22 @@ bool needs_numbers(const Column& column) {
   return column.statistic != nullptr || column.better != Better::unknown || is_divided(column);
 }
 
-// What an expression is computed in, as messages name them: "rows" or "repeats".
-using Each = const char*;
+// The rows in which a column is computed, or their repeats.
+struct Computed {
+  std::vector<Record>& rows;
+  const char* called = "rows";  // in messages
+};
 
 // Reports texts in a column that needs numbers: those that its expression gives are an error, and so
 // are values of which none is a number.
-void refuse_texts(const ResultContext& context, const Column& column,
-                  const std::vector<Record>& rows, Each each, const std::vector<Value>& values) {
+void refuse_texts(const ResultContext& context, const Column& column, const Computed& in,
+                  const std::vector<Value>& values) {
   size_t texts = 0, numbers = 0;
   std::string first;
   for (size_t i = 0; i < values.size(); ++i) {
     const auto* text = std::get_if<std::string>(&values[i].data);
     if (values[i].number()) ++numbers;
-    if (text == nullptr || !rows[i].measured()) continue;
+    if (text == nullptr || !in.rows[i].measured()) continue;
     if (texts++ == 0) first = *text;
   }
   if (texts == 0) return;
@@ -317,7 +320,7 @@ void refuse_texts(const ResultContext& context, const Column& column,
   const Mark& mark = computed ? column.expression.mark : column.name.mark;
   std::string message =
       fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} {}",
-                  column.column_title(), needs, first, texts, rows.size(), each);
+                  column.column_title(), needs, first, texts, in.rows.size(), in.called);
   std::string hint = computed ? "let the expression give numbers, as float(x) is one"
                               : "give the pattern or parameter `type: float` or `type: int`";
   if (numbers == 0 || computed) {
@@ -329,8 +332,9 @@ void refuse_texts(const ResultContext& context, const Column& column,
 
 // The values of a column that is an expression.
 std::vector<Value> expression_values(const ResultContext& context, const Column& column,
-                                     const Records& records, std::vector<Record>& rows, Each each,
+                                     const Records& records, const Computed& in,
                                      Compared* compared) {
+  std::vector<Record>& rows = in.rows;
   Diagnostics& diagnostics = context.diagnostics;
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
@@ -364,7 +368,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
       hint = "baseline.NAME is a value of the baseline row, which 'relative_to' says";
     }
     const std::string message = fmt::format("column '{}' could not be computed in {} of {} {}: {}",
-                                            column.name.value, failed, rows.size(), each, why);
+                                            column.name.value, failed, rows.size(), in.called, why);
     const bool empty = std::ranges::all_of(values, [](const Value& value) { return value.none(); });
     if (empty && context.empty_column_is_error) {
       diagnostics.error(column.expression.mark, message, hint);
@@ -372,7 +376,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
       diagnostics.warning(column.expression.mark, message, hint);
     }
   }
-  if (numbers) refuse_texts(context, column, rows, each, values);
+  if (numbers) refuse_texts(context, column, in, values);
   return values;
 }
 
@@ -395,8 +399,8 @@ void add_in_repeats(const ResultContext& context, const Column& column, const Re
   Diagnostics said_of_rows;
   const ResultContext here =
       context.saying_to(shows_repeats(column) ? context.diagnostics : said_of_rows);
-  const Each each = rows == repeats.size() ? "rows" : "repeats";
-  std::vector<Value> values = expression_values(here, column, records, repeats, each, nullptr);
+  const Computed in{repeats, rows == repeats.size() ? "rows" : "repeats"};
+  std::vector<Value> values = expression_values(here, column, records, in, nullptr);
   for (size_t i = 0; i < repeats.size(); ++i)
     repeats[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
 }
@@ -416,10 +420,10 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
       Diagnostics said_of_repeats;
       const bool said = !relative && shows_repeats(column);
       const ResultContext here = context.saying_to(said ? said_of_repeats : context.diagnostics);
-      values = expression_values(here, column, records, rows, "rows", &compared);
+      values = expression_values(here, column, records, {rows}, &compared);
     } else {
       values = column_values(rows, plain);
-      if (needs_numbers(column)) refuse_texts(context, column, rows, "rows", values);
+      if (needs_numbers(column)) refuse_texts(context, column, {rows}, values);
       if (!relative) continue;
     }
     if (relative && compared.names.empty()) {

@@ -19,8 +19,8 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
                          const Records& records, std::vector<Record>& rows);
 
 // Computes the column's expression in the repeats of so many rows. The column is relative to none.
-// What is wrong with it is said here if it shows something of all repeats, and otherwise where it is
-// added to the rows.
+// Faults of a column that shows something of all repeats are reported here, and those of any other
+// where it is added to the rows.
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
                     size_t rows, std::vector<Record>& repeats);
 

@@ -65,7 +65,7 @@ TEST_CASE("names that an expression reads: those in quotes only behind a dollar"
   CHECK(names_read("f(v, rel_tol = w, key=len)") == std::vector<std::string>{"f", "v", "w", "len"});
   CHECK(names_read("f(a == b, c<=d)") == std::vector<std::string>{"f", "a", "b", "c", "d"});
   CHECK(names_read("f'{n=}{m = !r}{k=:.1f}'") == std::vector<std::string>{"n", "m", "k"});
-  CHECK(names_read("f'{f(k=1)}{f(k='a')}'") == std::vector<std::string>{"f", "f"});
+  CHECK(names_read("f'{f(k=1)}{f(k=\"a\")}'") == std::vector<std::string>{"f", "f"});
 }
 
 TEST_CASE("an expression that gives names of its own") {
