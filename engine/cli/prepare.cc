@@ -101,6 +101,10 @@ bool read_definitions(const Settings& settings, Run* run) {
   return input.workflow.has_value();
 }
 
+namespace {
+
+// Checks what results are made with: patterns, references and expressions. `validate`: as
+// PrepareOptions::validate.
 void check_results(const Settings& settings, const Benchmark& benchmark, bool validate,
                    Evaluator& evaluator, Diagnostics& diagnostics) {
   check_patterns(benchmark, diagnostics);
@@ -110,6 +114,18 @@ void check_results(const Settings& settings, const Benchmark& benchmark, bool va
     expressions.make_warnings_errors();
   check_expressions(benchmark, validate, evaluator, expressions);
   diagnostics.append(expressions);
+}
+
+}  // namespace
+
+bool can_make_results(const Settings& settings, const Benchmark& benchmark,
+                      const Sources& sources) {
+  if (!benchmark.rules.harmless_mistakes_are_errors) return true;
+  Diagnostics diagnostics;
+  if (settings.strict) diagnostics.make_warnings_errors();
+  check_results(settings, benchmark, false, *make_reading_evaluator(), diagnostics);
+  print_diagnostics(settings, diagnostics, sources);
+  return !diagnostics.has_errors();
 }
 
 namespace {
@@ -128,11 +144,7 @@ bool take_update(const Settings& settings, const std::string& file, const InputA
                                       record.benchmark, record.id));
     return false;
   }
-  Diagnostics diagnostics;
-  if (settings.strict) diagnostics.make_warnings_errors();
-  check_results(settings, run->definitions(), false, *make_reading_evaluator(), diagnostics);
-  print_diagnostics(settings, diagnostics, input.sources);
-  if (diagnostics.has_errors()) return false;
+  if (!can_make_results(settings, run->definitions(), input.sources)) return false;
   if (const Status kept = run->keep_definitions(file, args); !kept)
     fmt::print(stderr, "note: -u {} is not kept for the next time: {}\n", file, kept.message());
   return true;

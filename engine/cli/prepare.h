@@ -35,10 +35,10 @@ std::unique_ptr<Run> open_results(const Settings& settings, const RunDirectory& 
 // be read.
 bool read_definitions(const Settings& settings, Run* run);
 
-// Checks the patterns, references and expressions of a benchmark that results are made with.
-// `validate`: as PrepareOptions::validate.
-void check_results(const Settings& settings, const Benchmark& benchmark, bool validate,
-                   Evaluator& evaluator, Diagnostics& diagnostics);
+// Checks the patterns, references and expressions of a file from which results are made and nothing
+// runs, as they are checked before a run, and prints what is wrong. JUBE's files are taken as they
+// are.
+bool can_make_results(const Settings& settings, const Benchmark& benchmark, const Sources& sources);
 
 // Whether output to this file descriptor is coloured.
 bool in_color(const Settings& settings, int fd);

@@ -50,10 +50,7 @@ class LogResults {
     if (!input_->workflow) return kBadInput;
     results_.definitions = only_benchmark(settings_, *input_, file);
     if (results_.definitions == nullptr) return kBadInput;
-    Diagnostics mistakes = result_diagnostics(settings_);
-    check_results(settings_, *results_.definitions, false, *make_reading_evaluator(), mistakes);
-    print_diagnostics(settings_, mistakes, input_->sources);
-    if (mistakes.has_errors()) return kBadInput;
+    if (!can_make_results(settings_, *results_.definitions, input_->sources)) return kBadInput;
     LogProblem problem;
     if (!log_views({*results_.definitions, *evaluator_, results_.diagnostics}, args_.logs,
                    input_->tags(), &results_.views, &problem)) {
