@@ -1,6 +1,10 @@
 // Settings of what a run measures besides the time of its steps, and of the plan.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "src/config/flags.h"
 #include "src/config/settings.h"
+#include "src/device/gpu_table.h"
 
 namespace tally::train {
 
@@ -49,9 +53,9 @@ void add_plan_settings(SettingTable* table, Flags* flags) {
              "bubble, communication, time of a step; needs no GPU, no data and no --train-iters. "
              "Exit code 3: it does not fit --plan-device");
   t.text("--plan-device", &p.device, "NAME",
-         "The GPU to plan for: H200, H100, GH200, B200, A100-80GB, A100-40GB or another size of "
-         "memory, as 64GB")
-      .offers({"H200", "H100", "GH200", "B200", "A100-80GB", "A100-40GB"});
+         fmt::format("The GPU to plan for: {} or another size of memory, as 64GB",
+                     fmt::join(plan_gpu_names(), ", ")))
+      .offers(plan_gpu_names());
   t.number("--plan-gpus", &f.plan_gpus, 1,
            "GPUs of the planned run (default: --nproc-per-node, at least tensor x pipeline "
            "parallel size)");

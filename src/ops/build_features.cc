@@ -23,18 +23,35 @@ std::vector<std::string> missing_kernels(const BuildFeatures& build, int capabil
   return missing;
 }
 
+namespace {
+
+std::string version(int capability) {
+  return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
+}
+
+// The makers of GEMMs and attention on GPUs of this compute capability.
+std::string kernels(const BuildFeatures& build, int capability) {
+  const bool hopper = capability == 90;
+  std::string gemms = "GEMMs by cuBLASLt", attention = build.cudnn ? "cuDNN's" : "unfused";
+  if (hopper && build.cutlass) gemms += " and fused by CUTLASS";
+  if (hopper && build.hopper) attention = "our own and " + attention;
+  return gemms + ", attention " + attention;
+}
+
+}  // namespace
+
 // fmt is not used here: LibTorch's include directory holds another version of its headers.
 std::string describe(const BuildFeatures& build) {
   if (!build.cuda) return "GPU kernels: none, this build runs on the CPU only";
-  std::string text = "GPU kernels for compute capability ";
+  std::string text = "GPU kernels for compute capability";
+  std::string before;
   for (size_t i = 0; i < build.architectures.size(); ++i) {
-    const int a = build.architectures[i];
-    text += (i > 0 ? ", " : "") + std::to_string(a / 10) + "." + std::to_string(a % 10);
+    const std::string these = kernels(build, build.architectures[i]);
+    if (i > 0) text += these == before ? "," : " (" + before + "),";
+    text += " " + version(build.architectures[i]);
+    before = these;
   }
-  const auto yes = [](bool there) { return there ? "yes" : "no"; };
-  return text + "; fused GEMMs (CUTLASS): " + yes(build.cutlass) +
-         ", cuDNN's attention: " + yes(build.cudnn) +
-         ", attention for Hopper: " + yes(build.hopper);
+  return text + " (" + before + ")";
 }
 
 }  // namespace tally::train

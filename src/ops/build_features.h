@@ -9,7 +9,7 @@ namespace tally::train {
 
 struct BuildFeatures {
   bool cuda = false;
-  std::vector<int> architectures;  // compute capabilities with code: 80, 90
+  std::vector<int> architectures;  // compute capabilities with code: 80, 90, 100
   bool cutlass = false;            // fused GEMMs and fused linear cross-entropy, on Hopper
   bool cudnn = false;              // cuDNN's attention
   bool hopper = false;             // attention and float64 GEMMs for compute capability 9.0
@@ -21,7 +21,9 @@ BuildFeatures build_features();
 // GEMMs (CUTLASS)". Empty where nothing is missing.
 std::vector<std::string> missing_kernels(const BuildFeatures& build, int capability);
 
-// "GPU kernels for 8.0 and 9.0: CUTLASS, cuDNN, Hopper attention"; for --version.
+// The kernels that GPUs of each compute capability use; for --version. "GPU kernels for compute
+// capability 8.0 (GEMMs by cuBLASLt, attention cuDNN's), 9.0 (…)". A capability between two has the
+// code of the lower one.
 std::string describe(const BuildFeatures& build);
 
 }  // namespace tally::train

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdlib>
+#include <string_view>
 
 #include "engine/base/text.h"
 #include "src/config/args.h"
@@ -14,30 +13,37 @@
 namespace tally::train {
 namespace {
 
-struct Row {
-  const char* name;
-  double memory_mib, bandwidth_gb;
-  NodeLinks links_gb;
-  double network_gb, efficiency, fp32_efficiency;
-  int capability;
+// The A100s have that of Megatron-LM; H100 and GH200 have the H200's chip.
+struct Efficiency {
+  std::string_view gpu;
+  double of_16_bits, of_fp32;
 };
-
-// Memory: nvidia-smi's total. Bandwidth and NVLink (half of the sum of both directions): NVIDIA's
-// datasheets; four GH200 share a node of JUPITER or Alps, where six of a GPU's 18 links lead to
-// each of the others. Network: one 200 Gbit/s adapter for each A100 (JUWELS Booster, DGX A100), one
-// of 400 Gbit/s for each later GPU (DGX H100). Efficiency: of the A100s that of Megatron-LM; H100
-// and GH200 have the H200's chip.
-constexpr std::array<Row, 6> known_gpus{
-    {{"H200", 143771, 4800, NodeLinks::switched(450), 50, 0.71, 0.92, 90},
-     {"H100", 81559, 3350, NodeLinks::switched(450), 50, 0.71, 0.92, 90},
-     {"GH200", 97871, 4000, NodeLinks::direct(150), 50, 0.71, 0.92, 90},
-     {"B200", 183359, 8000, NodeLinks::switched(900), 50, 0, 0, 100},
-     {"A100-80GB", 81920, 2039, NodeLinks::switched(300), 25, 0.63, 0, 80},
-     {"A100-40GB", 40960, 1555, NodeLinks::switched(300), 25, 0.58, 0, 80}}};
+constexpr Efficiency measured[] = {{"H200", 0.71, 0.92},
+                                   {"H100", 0.71, 0.92},
+                                   {"GH200", 0.71, 0.92},
+                                   {"A100-80GB", 0.63, 0},
+                                   {"A100-40GB", 0.58, 0}};
 
 NodeLinks in_bytes(NodeLinks gigabytes) {
   for (double& rate : gigabytes.rates) rate *= gb;
   return gigabytes;
+}
+
+GpuKind kind_of(const PlannedGpu& gpu) {
+  GpuKind kind;
+  kind.name = gpu.name;
+  kind.memory = gpu.memory_mib * mib;
+  kind.memory_bandwidth = gpu.bandwidth_gb * gb;
+  kind.links = in_bytes(gpu.links_gb);
+  kind.linked_by_switch = gpu.linked_by_switch;
+  kind.network = gpu.network_gb * gb;
+  kind.capability = gpu.capability;
+  for (const Efficiency& e : measured) {
+    if (e.gpu != gpu.name) continue;
+    kind.efficiency = e.of_16_bits;
+    kind.fp32_efficiency = e.of_fp32;
+  }
+  return kind;
 }
 
 std::string upper(std::string text) {
@@ -59,28 +65,10 @@ double size_of_memory(const std::string& text) {
 
 }  // namespace
 
-double NodeLinks::of(int members) const {
-  return rates[static_cast<size_t>(std::clamp(members, 2, 4) - 2)];
-}
-
-std::vector<std::string> gpu_kind_names() {
-  std::vector<std::string> names;
-  for (const Row& row : known_gpus) names.emplace_back(row.name);
-  return names;
-}
-
 GpuKind gpu_kind(const std::string& name) {
   const std::string wanted = upper(name);
-  for (const Row& row : known_gpus)
-    if (wanted == row.name)
-      return {row.name,
-              row.memory_mib * mib,
-              row.bandwidth_gb * gb,
-              in_bytes(row.links_gb),
-              row.network_gb * gb,
-              row.efficiency,
-              row.fp32_efficiency,
-              row.capability};
+  for (const KnownGpu& gpu : known_gpus())
+    if (!gpu.plan.name.empty() && wanted == gpu.plan.name) return kind_of(gpu.plan);
   if (const double memory = size_of_memory(name); memory > 0) {
     GpuKind kind;
     kind.name = fmt::format("{:.4g} GB", memory / gib);
@@ -88,7 +76,7 @@ GpuKind gpu_kind(const std::string& name) {
     return kind;
   }
   throw UsageError(fmt::format("--plan-device: '{}' is not known: {}, or a size of memory as 64GB",
-                               name, fmt::join(gpu_kind_names(), ", ")));
+                               name, fmt::join(plan_gpu_names(), ", ")));
 }
 
 }  // namespace tally::train

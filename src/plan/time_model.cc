@@ -73,16 +73,16 @@ Machine machine_of(const Config& c, const GpuKind& kind) {
   m.memory_bandwidth = kind.memory_bandwidth;
   m.links = kind.links;
   m.network = c.plan.network > 0 ? c.plan.network * 1e9 : kind.network;
-  m.gpus_per_node = c.plan.gpus_per_node;
+  m.linked = std::max(c.plan.gpus_per_node, kind.linked_by_switch);
   return m;
 }
 
 namespace {
 
-// The bandwidth of a ring whose members in a node have `within` there.
+// The bandwidth of a ring whose members that NVLink connects have `within` there.
 double ring_bandwidth(const Machine& m, int ranks, int stride, double within) {
-  if (ranks <= 1 || int64_t{ranks} * stride <= m.gpus_per_node) return within * link_share;
-  const int members = std::max(1, std::min(ranks, m.gpus_per_node / stride));
+  if (ranks <= 1 || int64_t{ranks} * stride <= m.linked) return within * link_share;
+  const int members = std::max(1, std::min(ranks, m.linked / stride));
   return std::min(within, m.network * members) * link_share;
 }
 
@@ -90,7 +90,7 @@ double ring_bandwidth(const Machine& m, int ranks, int stride, double within) {
 
 double group_bandwidth(const Machine& m, int ranks, int stride) {
   return ring_bandwidth(m, ranks, stride,
-                        m.links.of(std::min(ranks, std::max(1, m.gpus_per_node / stride))));
+                        m.links.of(std::min(ranks, std::max(1, m.linked / stride))));
 }
 
 double pair_bandwidth(const Machine& m, int ranks, int stride) {

@@ -43,9 +43,9 @@ struct Machine {
   double peak = 0;              // FLOP/s of the precision
   double efficiency = 0;        // share of it that GEMMs reach
   double memory_bandwidth = 0;  // bytes/s
-  NodeLinks links;              // within a node
+  NodeLinks links;              // between GPUs that NVLink connects
   double network = 0;           // bytes/s that a GPU sends to other nodes
-  int gpus_per_node = 4;
+  int linked = 4;               // GPUs that NVLink connects: a node's, or a rack's
 };
 // Rates of `kind` for the precision of `config`, with what --plan-network and --plan-efficiency
 // replace. peak 0: the kind has no rates; efficiency 0: none was measured in this precision.
@@ -68,9 +68,9 @@ struct StepTime {
 };
 StepTime step_time(const Config& config, const Machine& machine, const ProgramTraits& traits = {});
 
-// Bytes/s of a ring of `ranks` whose neighbours are `stride` ranks apart, for each member. Within a
-// node it is that of the node's links. Over nodes, the members in a node share its network
-// adapters, one for each GPU, with the other groups of their kind.
+// Bytes/s of a ring of `ranks` whose neighbours are `stride` ranks apart, for each member. Between
+// GPUs that NVLink connects (a node's, or a rack's) it is that of their links. Beyond, the members
+// there share the network adapters, one for each GPU, with the other groups of their kind.
 double group_bandwidth(const Machine& machine, int ranks, int stride);
 // The same between two members that are neighbours.
 double pair_bandwidth(const Machine& machine, int ranks, int stride);

@@ -78,6 +78,14 @@ TEST_CASE("peak rates by the driver's name") {
   CHECK(peak_rate("NVIDIA A100-SXM4-40GB", Precision::bf16)->tflops == 312);
   CHECK(peak_rate("NVIDIA A10", Precision::bf16)->tflops == 125);
   CHECK(peak_rate("NVIDIA A100-SXM4-40GB", Precision::f32)->tflops == 19.5);
+  CHECK(peak_rate("NVIDIA GB200", Precision::bf16)->tflops == 2500);
+  CHECK(peak_rate("NVIDIA B200", Precision::bf16)->tflops == 2250);
+  CHECK(fp8_peak_rate("NVIDIA B300 SXM6 AC")->source == "NVIDIA HGX B300 datasheet");
+  CHECK(fp8_peak_rate("NVIDIA GeForce RTX 5090")->tflops == 419);
+  // The other editions have other rates.
+  CHECK_FALSE(peak_rate("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition",  //
+                        Precision::bf16)
+                  .has_value());
   CHECK_FALSE(peak_rate("Tesla V100-SXM2-16GB", Precision::bf16).has_value());
   CHECK_FALSE(peak_rate("NVIDIA Unheard-of 9000", Precision::bf16).has_value());
 }

@@ -24,8 +24,12 @@ TEST_CASE("a build names the kernels that a GPU would use and it lacks") {
   // Without CUDA no GPU is used at all, which is another message.
   CHECK(missing_kernels(BuildFeatures(), 90).empty());
   CHECK(describe(BuildFeatures()) == "GPU kernels: none, this build runs on the CPU only");
-  CHECK(
-      describe(without_cutlass) ==
-      "GPU kernels for compute capability 8.0, 9.0; fused GEMMs (CUTLASS): no, cuDNN's attention: "
-      "yes, attention for Hopper: yes");
+  CHECK(describe(without_cutlass) ==
+        "GPU kernels for compute capability 8.0 (GEMMs by cuBLASLt, attention cuDNN's), 9.0 (GEMMs "
+        "by cuBLASLt, attention our own and cuDNN's)");
+  whole.architectures = {80, 90, 100, 120};
+  CHECK(describe(whole) ==
+        "GPU kernels for compute capability 8.0 (GEMMs by cuBLASLt, attention cuDNN's), 9.0 (GEMMs "
+        "by cuBLASLt and fused by CUTLASS, attention our own and cuDNN's), 10.0, 12.0 (GEMMs by "
+        "cuBLASLt, attention cuDNN's)");
 }

@@ -84,7 +84,7 @@ TEST_CASE("bandwidth: NVLink within a node, the shared adapters between nodes") 
   Machine m;
   m.links = NodeLinks::switched(300e9);
   m.network = 25e9;
-  m.gpus_per_node = 4;
+  m.linked = 4;
   const double within = group_bandwidth(m, 4, 1);
   CHECK(within > 0.5 * 300e9);
   CHECK(within <= 300e9);
@@ -103,6 +103,16 @@ TEST_CASE("bandwidth: two GH200 of a node have a third of what four have") {
   CHECK(pair_bandwidth(m, 4, 1) == group_bandwidth(m, 2, 1));
   const Machine switched = machine_of(parse("--plan --model 124M --bf16"), gpu_kind("H200"));
   CHECK(group_bandwidth(switched, 2, 1) == group_bandwidth(m, 4, 1));
+}
+
+TEST_CASE("bandwidth: NVLink of a GB200's rack connects its nodes of four") {
+  const Machine m = machine_of(parse("--plan --model 124M --bf16"), gpu_kind("GB200"));
+  CHECK(group_bandwidth(m, 72, 1) == group_bandwidth(m, 4, 1));
+  CHECK(group_bandwidth(m, 18, 4) == group_bandwidth(m, 4, 1));
+  // Of 144 GPUs in two racks each sends through its adapter.
+  CHECK(group_bandwidth(m, 2, 72) / group_bandwidth(m, 4, 1) == Approx(50.0 / 900));
+  const Machine node = machine_of(parse("--plan --model 124M --bf16"), gpu_kind("B200"));
+  CHECK(group_bandwidth(node, 2, 4) / group_bandwidth(node, 4, 1) == Approx(50.0 / 900));
 }
 
 // Korthikanti et al. 2022, table 4: milliseconds of a layer, forward and backward. The efficiency
