@@ -74,6 +74,27 @@ std::string apptainer(const Image& image) {
   return command + " " + double_quoted(image.name);
 }
 
+// Pyxis is a part of srun, whose words these are. The program gets its own variables within the
+// image, since srun's --export cannot hold every value.
+std::string pyxis(const Image& image) {
+  std::string mounts;
+  const auto mount = [&](const std::string& bind) {
+    mounts += (mounts.empty() ? "" : ",") +
+              double_quoted(bind.find(':') == std::string::npos ? bind + ":" + bind : bind);
+  };
+  if (!image.outpath.empty()) mount(image.outpath);
+  for (const char* folder : {"${TMPDIR:-/tmp}", "${TALLY_CACHE_DIR:-$PWD}"})
+    mount(std::string(folder) + ":" + folder);
+  for (const std::string& bind : image.binds) mount(bind);
+  std::string command = "--container-image=" + double_quoted(image.name) +
+                        " --container-mounts=" + mounts + " --container-workdir=\"$PWD\"";
+  if (!image.args.empty()) command += " " + image.args;
+  if (!image.variables.empty()) command += " env";
+  for (const auto& [name, value] : image.variables)
+    command += " " + variables_for_shell(name + "=" + value);
+  return command;
+}
+
 // A docker container inherits no environment variables by default. They are passed explicitly:
 // those that launchers set for their processes, and those of the step and the platform.
 std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
@@ -116,8 +137,22 @@ std::string docker(const Image& image, const Step& step, const Lookup& lookup) {
 std::string container_command(const Step& step, const Lookup& lookup) {
   const Image image = image_of(step, lookup);
   if (image.name.empty() || image.runtime == "none") return {};
+  if (image.runtime == "pyxis") return pyxis(image);
   if (image.runtime == "docker" || image.runtime == "podman") return docker(image, step, lookup);
   return apptainer(image);
+}
+
+std::string container_fault(const Step& step, const Lookup& lookup) {
+  const Image image = image_of(step, lookup);
+  if (image.name.empty() || image.runtime != "pyxis") return {};
+  const std::string starter = stripped_value(lookup, "starter");
+  if (stripped_value(lookup, "scheduler") != "slurm" || starter.find("srun") == std::string::npos)
+    return "container: pyxis is a part of Slurm's srun, which does not start this program";
+  if (chosen(step.container.gpus, lookup, "container_gpus") == "none")
+    return "container: pyxis gives a program the GPUs of its job, and gpus is none";
+  if (image.outpath.find_first_of(",:") != std::string::npos)
+    return "container: pyxis cannot mount a folder with , or : in its name: " + image.outpath;
+  return {};
 }
 
 }  // namespace tally

@@ -7,6 +7,7 @@
 #include "engine/base/variables.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/job_options.h"
+#include "steps/container.h"
 #include "steps/directives.h"
 #include "steps/kinds.h"
 
@@ -27,6 +28,7 @@ class JobFaults {
 
   std::vector<JobFault> find() {
     check_variable_names();
+    check_container();
     if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
       return std::move(faults_);
     requests_ = step_kinds().job_requests(step_, lookup_);
@@ -104,6 +106,22 @@ class JobFaults {
   void check_variable_names() {
     for (const auto& [name, text] : step_.env) check_variable_name(name);
     for (const Text& name : step_.env_unset) check_variable_name(name);
+  }
+
+  void check_container() {
+    if (step_.kind != StepKind::run || step_.launch.value.empty()) return;
+    const Text& own = step_.container.runtime;
+    std::string why = container_fault(step_, lookup_);
+    if (why.empty()) return;
+    JobFault fault;
+    if (own.value.empty()) {
+      fault.parameter = "container_runtime";
+    } else {
+      fault.mark = own.mark;
+    }
+    fault.message = std::move(why);
+    fault.hint = "take another 'runtime', or a platform whose launcher is srun";
+    add(std::move(fault));
   }
 
   // sbatch and srun get the environment of the step and of its platform, too.

@@ -475,8 +475,9 @@ const std::vector<KeyRule>& key_rules() {
       {"pack", "at_once", R::number, "", T, false, "array: all; steps: 1",
        "How many of a job's workpackages run at the same time; steps share the nodes of one."},
 
-      {"container", "runtime", R::choice, "apptainer|singularity|docker|podman|none", T, false,
-       "apptainer", "What runs the image; none: no container."},
+      {"container", "runtime", R::choice, "apptainer|singularity|docker|podman|pyxis|none", T,
+       false, "apptainer",
+       "What runs the image; pyxis: Slurm's srun with this plugin; none: no container."},
       {"container", "image", R::text, "", T, false, "",
        "The image: a file, or a name with its registry."},
       {"container", "gpus", R::choice, "all|none|auto", T, false, "auto",

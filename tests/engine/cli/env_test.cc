@@ -150,6 +150,58 @@ TEST_CASE("env: a container's sees the job's, and runs nothing") {
   }
 }
 
+TEST_CASE(
+    "env: pyxis is srun's: image, mounts that exist, work directory, and the image's variables") {
+  const Shell shell;
+  prepared(shell);
+  // As srun takes its options: up to the first word that is none.
+  shell.file("bin/srun",
+             "#!/bin/bash\nwhile [ $# -gt 0 ]; do case $1 in\n"
+             "  --container-image=*) echo \"image ${1#*=}\" ;;\n"
+             "  --container-workdir=*) [ \"${1#*=}\" = \"$PWD\" ] && echo workdir ;;\n"
+             "  --container-mounts=*) IFS=, read -ra mounts <<<\"${1#*=}\"\n"
+             "    for mount in \"${mounts[@]}\"; do [ -d \"${mount%:*}\" ] && echo \"mount of "
+             "${mount#*:}\"; done ;;\n"
+             "  --no-container-mount-home) echo no home ;;\n"
+             "  -*) ;;\n  *) exec \"$@\" ;;\nesac; shift; done\n");
+  shell.file(
+      "w.yaml",
+      "name: w\noutpath: run\n"
+      "step: {name: s, kind: run, platform: slurm, env: {OWN: 'own $BASE'}, container: {runtime: "
+      "pyxis, image: 'nvcr.io#nvidia/pytorch:25.09-py3', args: --no-container-mount-home, bind: "
+      "['/etc', '/usr:/opt/usr'], env: {A: '$OWN|`touch RAN`', L: 'a=1,b=2'}}, launch: "
+      "'$jube_benchmark_home/show A L OWN'}\n");
+  REQUIRE(shell.sh("chmod +x bin/srun; \"$TALLY\" script w.yaml --out scripts").code == 0);
+  const Ran ran = shell.sh(
+      "cd scripts/*_s/work && mkdir -p cache && PATH=\"$PWD/../../../bin:$PATH\" BASE=b "
+      "TMPDIR=/var/tmp XDG_CACHE_HOME=$PWD/cache bash submit.job >out; cat out stdout");
+  for (const char* part :
+       {"image nvcr.io#nvidia/pytorch:25.09-py3\n", "workdir\n", "mount of /etc\n",
+        "mount of /opt/usr\n", "no home\n", "A[own b|`touch RAN`]\n", "L[a=1,b=2]\n",
+        "OWN[own b]\n", "mount of /var/tmp/tally-", "/cache/tally\n"}) {
+    CAPTURE(part);
+    CHECK_MESSAGE(has(ran.out, part), ran.out);
+  }
+  CHECK_MESSAGE(has(ran.out, "mount of " + std::string(shell.root()) + "\n"), ran.out);
+  CHECK(shell.sh("find . -name RAN").out.empty());
+}
+
+TEST_CASE("pyxis where no srun starts the program is refused") {
+  for (const char* platform : {"", "platform: {name: site, launcher: mpiexec, scheduler: slurm}"}) {
+    const Shell shell;
+    shell.file("w.yaml", std::string("name: w\noutpath: run\n") + "step: {name: s, kind: run, " +
+                             (*platform ? "platform: site, " : "") +
+                             "container: {runtime: pyxis, image: i}, launch: 'true'}\n");
+    shell.file("site.yaml", std::string(platform) + "\n");
+    for (const char* command : {"validate w.yaml", "run w.yaml", "run w.yaml -n"}) {
+      const Ran ran = shell.tally(command);
+      CAPTURE(command);
+      CHECK(ran.code == 2);
+      CHECK_MESSAGE(has(ran.err, "step 's': container: pyxis is a part of Slurm's srun"), ran.err);
+    }
+  }
+}
+
 namespace {
 
 // The environment that the program of each workpackage gets, local or by its job script.

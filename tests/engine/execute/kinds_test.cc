@@ -370,6 +370,13 @@ TEST_CASE("containers: a step's keys before its platform's, GPUs when the job ha
     CAPTURE(part);
     CHECK(says(part));
   }
+  step.container.runtime.value = "pyxis";
+  step.container.args.value = "--no-container-mount-home";
+  CHECK(command() ==
+        "--container-image=\"own/image:1\" --container-mounts=\"/runs:/runs\","
+        "\"${TMPDIR:-/tmp}:${TMPDIR:-/tmp}\","
+        "\"${TALLY_CACHE_DIR:-$PWD}:${TALLY_CACHE_DIR:-$PWD}\",\"/data:/data\",\"/x:/y\" "
+        "--container-workdir=\"$PWD\" --no-container-mount-home env \"A=b c\" \"D=${HOME-}\"");
   step.container.runtime.value = "none";
   CHECK(command().empty());
 }
