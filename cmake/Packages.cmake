@@ -34,8 +34,8 @@ set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_NAME tally-train)
 # LibTorch is in no package of Debian 12 that serves: the program /usr/bin/tally-train looks for it.
 set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_DEPENDS
-  "libc6 (>= 2.36), libgcc-s1, libstdc++6 (>= 12), libfmt9, libhdf5-103-1, libicu72, libpcre2-8-0, libssl3, libxxhash0, zlib1g")
-set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_RECOMMENDS "tally, python3")
+  "libc6 (>= 2.36), libgcc-s1, libstdc++6 (>= 12), libfmt9, libicu72, libpcre2-8-0, libssl3, libxxhash0, zlib1g")
+set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_RECOMMENDS "tally, python3, libhdf5-103-1")
 set(CPACK_DEBIAN_TALLY-TRAIN_PACKAGE_SUGGESTS "libopenmpi3")
 set(CPACK_COMPONENT_TALLY-TRAIN_DESCRIPTION "training benchmark of language models
 Trains GPT, Llama, BERT and DistilBERT models in C++ on LibTorch and says how

@@ -13,16 +13,21 @@ TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.
   mkdocs-material==9.8.2 easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1)
 # Texts of six languages, for the test of classification.
 MANUAL_PAGES=(de es fr it nl pl)
-DEBIAN_BUILD=(g++ cmake ninja-build ccache pkg-config git ca-certificates python3 python3-venv
+DEBIAN_BUILD=(g++ cmake ninja-build ccache git ca-certificates python3 python3-venv
   libyaml-cpp-dev libpugixml-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsqlite3-dev
   libpcre2-dev libxxhash-dev zlib1g-dev doctest-dev)
 # tally for aarch64: Debian's cross compiler, and what runs its programs here. The libraries of DEBIAN_BUILD for arm64 are
-# unpacked beside the checkout; CMake's files of two of them ask for these.
+# unpacked beside the checkout; CMake's files of two of them ask for LINKED_RUNTIME.
 DEBIAN_AARCH64=(g++-aarch64-linux-gnu qemu-user)
-AARCH64_RUNTIME=(libspdlog1.10 libfmt9)
+LINKED_RUNTIME=(libspdlog1.10 libfmt9)
+# tally-train as a wheel: the C library, its headers and those of the kernel of Debian 11, of which stubs are made as old as
+# RHEL 8's (packaging/make_sysroot.py); with it what tally-train alone needs, as archives. HDF5 and MPI are opened at run time.
+SYSROOT_RELEASE=bullseye
+SYSROOT_PACKAGES=(libc6 libc6-dev linux-libc-dev libcrypt1 libcrypt-dev libgcc-s1 libstdc++6)
+SYSROOT_TRAIN=(libicu-dev libssl-dev)
 # Of tally-train alone: data parallel training on CPUs; Unicode in BERT's tokenizer; NVIDIA's BERT datasets; proofs by
 # which ranks know each other.
-DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-dev libssl-dev)
+DEBIAN_TRAIN=(libopenmpi-dev libicu-dev libhdf5-103-1 libssl-dev)
 # The accounting daemon with a database that no service starts: the -core packages are programs alone.
 DEBIAN_TEST=(jube shellcheck strace slurmctld slurmd slurm-client munge slurmdbd mariadb-server-core mariadb-client-core
   libxml2-utils librsvg2-2 fonts-dejavu-core chromium # charts and reports are seen by real programs

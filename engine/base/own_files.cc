@@ -63,7 +63,7 @@ int open_folder(int root, const std::string& below) {
   open_how how{};
   how.flags = folder_flags;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const long fd = syscall(SYS_openat2, root, below.c_str(), &how, sizeof how);
+  const long fd = syscall(__NR_openat2, root, below.c_str(), &how, sizeof how);
   if (fd >= 0 || (errno != ENOSYS && errno != EPERM)) return static_cast<int>(fd);
   return walk(root, below);
 }

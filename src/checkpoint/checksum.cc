@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 // The same checksums by the widest vectors that the processor has: without it, by SSE2's.
-#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#if defined(TALLY_XXHASH_DISPATCH) && __has_include(<xxh_x86dispatch.h>)
 #include <xxh_x86dispatch.h>
 #endif
 

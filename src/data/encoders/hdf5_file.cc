@@ -230,8 +230,9 @@ std::vector<int32_t> Hdf5Reader::Dataset::read() const {
   return out;
 }
 
-Hdf5Reader::Hdf5Reader(const std::string& path)
-    : path_(path), fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+Hdf5Reader::Hdf5Reader(const std::string& path) : path_(path) {
+  open_hdf5_library();
+  fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat about {};
   if (fd_ < 0 || fstat(fd_, &about) != 0)
     throw std::runtime_error(fmt::format("'{}' cannot be read: {}", path, std::strerror(errno)));

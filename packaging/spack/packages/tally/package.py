@@ -15,7 +15,6 @@ class Tally(CMakePackage, CudaPackage):
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.24:", type="build")
-    depends_on("pkgconfig", type="build")
     depends_on("ninja", type="build")
     depends_on("cli11@2.1:", type="build")
     depends_on("nlohmann-json@3.11:", type="build")
@@ -29,7 +28,7 @@ class Tally(CMakePackage, CudaPackage):
 
     with when("+train"):
         depends_on("py-torch@2.11", type=("build", "link", "run"))
-        depends_on("hdf5@1.10: ~mpi")
+        depends_on("hdf5@1.10.7: ~mpi")
         depends_on("icu4c")
         depends_on("openssl@3:")
         depends_on("zlib-api")
