@@ -57,10 +57,15 @@ cached() {
 # one file wants that one compiled again, so a build directory of CMake's presets does not.
 TALLY_COLD_BUILD=(-DCMAKE_BUILD_TYPE=Release -DCMAKE_UNITY_BUILD=ON)
 
+# Where scripts/setup could install nothing, the libraries that it fetched.
+own_libraries() { [ ! -e "$TALLY_DEPS/.done-libraries" ] || echo "-DTALLY_LIBRARIES=$TALLY_DEPS/libraries"; }
+
 # begin_engine CUDA: builds the engine into a log. What fails here fails again, aloud, in configure_and_build.
 begin_engine() {
   trap 'exit 0' TERM # after CMake's end, because nobody else may configure this directory meanwhile
-  cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja "${TALLY_COLD_BUILD[@]}" -DTALLY_CUDA="$1" \
+  local libraries
+  mapfile -t libraries < <(own_libraries)
+  cmake -S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja "${TALLY_COLD_BUILD[@]}" -DTALLY_CUDA="$1" "${libraries[@]}" \
     -DTALLY_TESTS=OFF -DTALLY_TRAIN=OFF >/dev/null 2>&1 && exec ninja -C "$TALLY_BUILD" -j "$TALLY_JOBS" tally 2>&1
 }
 
@@ -97,6 +102,9 @@ configure_and_build() {
   shift 2
   local options=(-S "$TALLY_ROOT" -B "$TALLY_BUILD" -G Ninja -DTALLY_TESTS="$tests" -DTALLY_CUDA="$cuda" -DTALLY_TRAIN=ON
     -DTALLY_SITE_PACKAGES="$(site_packages)")
+  local libraries
+  mapfile -t libraries < <(own_libraries)
+  options+=("${libraries[@]}")
   [ -e "$TALLY_BUILD/CMakeCache.txt" ] || options+=("${TALLY_COLD_BUILD[@]}")
   local nvcc
   if [ "$cuda" != OFF ] && nvcc=$(cuda_compiler); then

@@ -142,7 +142,7 @@ class Wheel(InFolder):
     def test_in_a_clean_environment(self):
         self.good(sys.executable, "-m", "venv", "venv")
         pip = [self.here / "venv/bin/python", "-m", "pip", "--disable-pip-version-check"]
-        self.good(*pip, "install", "--no-index", one("*.whl"))
+        self.good(*pip, "install", "--no-index", one("tally_workflows-*.whl"))
         environment = {"PATH": f"{self.here}/venv/bin:/usr/bin:/bin", "HOME": str(self.here / "home")}
         self.uses("tally", env=environment)
         self.assertTrue((self.here / "venv/share/tally/workflows/quickstart.yaml").is_file())
