@@ -68,5 +68,55 @@ class Help(unittest.TestCase):
                 self.assertEqual(done.stdout.split()[0].rstrip(":"), f"scripts/{name}")
 
 
+class Rootless(unittest.TestCase):
+    """scripts/setup on a machine without Debian's packages: no dpkg is found."""
+
+    TOOLS = ("bash dirname sed awk nproc sort head tail grep tr cut mkdir rm touch python3 id cat env realpath").split()
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        for tool in self.TOOLS:
+            os.symlink(shutil.which(tool), os.path.join(self.folder, tool))
+
+    def has(self, name, says):
+        path = os.path.join(self.folder, name)
+        with open(path, "w") as file:
+            file.write(f"#!{shutil.which('bash')}\necho '{says}'\n")
+        os.chmod(path, 0o755)
+
+    def words(self, **more):
+        environment = {"PATH": self.folder, "HOME": self.folder, "TALLY_DEPS": os.path.join(self.folder, "deps"), **more}
+        done = subprocess.run([os.path.join(SOURCE, "scripts", "setup"), "--engine-only"], env=environment, capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        return done.stderr.splitlines()[-1]
+
+    def test_what_must_be_there_is_asked_for_in_a_sentence(self):
+        self.assertIn("g++ 11 or newer, and this machine has none: load a module", self.words())
+        self.has("g++", "10.2.1")
+        self.assertIn("g++ 11 or newer, and this machine has 10.2.1", self.words())
+        self.has("g++", "11.4.0")
+        self.assertIn("CMake 3.24 or newer, and this machine has none", self.words())
+        self.has("cmake", "cmake version 3.22.1")
+        self.assertIn("CMake 3.24 or newer, and this machine has 3.22.1", self.words())
+        self.has("cmake", "cmake version 3.26.5")
+        self.assertIn("a build needs Ninja", self.words())
+
+    def test_a_library_that_is_another_is_refused(self):
+        for name, says in (("g++", "14.2.0"), ("cmake", "cmake version 4.1.0"), ("ninja", "1.12")):
+            self.has(name, says)
+        mirror = os.path.join(self.folder, "mirror")
+        words = self.words(TALLY_DEBIAN_MIRROR=f"file://{mirror}")
+        self.assertIn("a library could not be fetched", words)
+        with open(os.path.join(SOURCE, "scripts", "libraries.txt")) as file:
+            first = next(line.split()[2] for line in file if line.startswith("all "))
+        os.makedirs(os.path.dirname(os.path.join(mirror, first)))
+        with open(os.path.join(mirror, first), "w") as file:
+            file.write("another")
+        self.assertIn("it has another SHA-256", self.words(TALLY_DEBIAN_MIRROR=f"file://{mirror}"))
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "deps", ".done-libraries")))
+
+
 if __name__ == "__main__":
     unittest.main()
