@@ -5,13 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
+#include "engine/python/value.h"
 #include "engine/workflow/job_options.h"
 #include "steps/directives.h"
 #include "steps/kinds.h"
@@ -53,8 +53,7 @@ std::string times(std::string amount, int factor) {
   const std::optional<long long> number = whole_number(amount.substr(0, digits));
   if (!number) return amount;
   const std::string unit = digits == std::string::npos ? "" : amount.substr(digits);
-  constexpr long long most = std::numeric_limits<long long>::max();  // which sbatch refuses
-  return fmt::format("{}{}", *number > most / factor ? most : *number * factor, unit);
+  return integer_value(BigInt(*number) * BigInt(factor)).str() + unit;
 }
 
 // The same of a list of resources: "gpu:a100:2,nvme" times 3 is "gpu:a100:6,nvme:3". One without a

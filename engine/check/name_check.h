@@ -76,6 +76,7 @@ class ValueNames {
   void report(const Mark& mark, std::string message, std::string hint) const;
   void report_column(const std::string& name, const Mark& mark, const std::string& where) const;
   void check_relative(const Column& column, const Names& columns) const;
+  void check_order(const std::vector<Column>& columns) const;
   // `compares`: the expression may use baseline.NAME.
   void check_expression(const Text& expression, const std::string& what, bool compares,
                         const Names& columns) const;

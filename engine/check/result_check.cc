@@ -6,7 +6,9 @@
 #include <string>
 #include <variant>
 
+#include "engine/base/text.h"
 #include "engine/python/tokens.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
@@ -81,29 +83,56 @@ class NumberCheck {
       : benchmark_(benchmark), diagnostics_(diagnostics) {}
 
   void check() {
-    for (const Step& step : benchmark_.steps) need("until", step.until.metric, "`until`");
+    for (const Step& step : benchmark_.steps) {
+      rows_ = {judges(step), &step};
+      need("until", step.until.metric, "`until`");
+    }
+    rows_ = {};
     for (const auto& [name, set] : benchmark_.pattern_sets) {
       for (const Pattern& pattern : set.patterns)
         need(fmt::format("pattern '{}'", pattern.name.value), pattern.measured_over,
              "`measured_over`");
     }
     for (const Result& result : benchmark_.results) {
-      for (const auto& output : result.outputs) std::visit([&](const auto& o) { look(o); }, output);
+      for (const auto& output : result.outputs) {
+        const auto look_at = [&](const auto& one) {
+          // A filter may leave out the rows that have texts.
+          rows_ = strip(one.filter.value).empty() ? RowsOf{result.use} : RowsOf{};
+          look(one);
+        };
+        std::visit(look_at, output);
+      }
     }
   }
 
  private:
+  // The analyser by which `until` of the step is judged: the first that has the metric.
+  std::vector<Text> judges(const Step& step) const {
+    for (const Analyser& analyser : benchmark_.analysers) {
+      for (const Analyse& analyse : analyser.analyse) {
+        if (analyse.step.value != step.name.value) continue;
+        for (const AnalyseFile& file : analyse.files) {
+          for (const Pattern* pattern : patterns_for(benchmark_, analyser, file))
+            if (pattern->name.value == step.until.metric.value) return {analyser.name};
+        }
+      }
+    }
+    return {};
+  }
   void look(const Table& table) {
     for (const Column& column : table.columns) look(column);
     look("the filter", table.filter);
     for (const Reference& reference : table.references) {
       const std::string what = fmt::format("a reference of '{}'", reference.column.value);
+      const RowsOf all = rows_;
+      if (!strip(reference.where.value).empty()) rows_ = {};
       if (reference.of.empty()) {
         look(what, reference.condition);
       } else {
         need(what, {reference.column.value, reference.condition.mark}, "`of`");
       }
       look(what, reference.where);
+      rows_ = all;
     }
   }
   void look(const Database& database) {
@@ -125,7 +154,7 @@ class NumberCheck {
       need(what, column.name, "`relative_to`");
     } else if (column.better != Better::unknown) {
       need(what, column.name, "`better`");
-    } else if (!column.null_value_set) {  // else the file says what a missing value means
+    } else {
       refuse_statistic(what, column.name.value, column.name.mark);
     }
   }
@@ -136,24 +165,26 @@ class NumberCheck {
   }
 
   void need(const std::string& what, const Text& name, const char* needs) {
-    if (const std::optional<TextValue> text = text_named(benchmark_, name.value))
+    if (const std::optional<TextValue> text = text_named(benchmark_, name.value, rows_))
       refuse(what, *text, fmt::format("{} needs numbers", needs), name.mark);
   }
   void refuse_statistic(const std::string& what, const std::string& name, const Mark& mark) {
     if (!is_of_numbers(benchmark_, name)) return;
-    if (const std::optional<TextValue> text = text_named(benchmark_, name))
+    if (const std::optional<TextValue> text = text_named(benchmark_, name, rows_))
       refuse(what, *text, fmt::format("'{}' needs numbers", name), mark);
   }
   void refuse(const std::string& what, const TextValue& text, const std::string& need,
               const Mark& mark) {
     diagnostics_.error(
         mark,
-        fmt::format("{}: the type of {} '{}' is string, and {}", what, text.kind, text.name, need),
+        fmt::format("{}: the type of {} '{}' is string{}, and {}", what, text.kind, text.name,
+                    text.step.empty() ? "" : fmt::format(" in rows of step '{}'", text.step), need),
         fmt::format("give the {} `type: float` or `type: int`", text.kind));
   }
 
   const Benchmark& benchmark_;
   Diagnostics& diagnostics_;
+  RowsOf rows_;  // of which values are asked; none: of all that some row may have
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/python/tokens.h"
 #include "engine/workflow/builtin_names.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
@@ -53,8 +54,7 @@ std::vector<std::string> names_of_others(const std::vector<Column>& columns, con
   for (const Column& column : columns) {
     if (&column == &own) continue;
     names.push_back(column.name.value);
-    if (column.relative_to.empty()) continue;
-    names.push_back(column.title.empty() ? column.name.value + "_relative" : column.title);
+    if (value_name(column) != column.name.value) names.push_back(value_name(column));
   }
   return names;
 }
@@ -162,6 +162,39 @@ void ValueNames::check_columns(const std::vector<Column>& columns, const std::st
                        !column.relative_to.empty(), others);
     } else if (!name.empty() && !has_dollar(name) && !is_value(name)) {
       report_column(name, column.name.mark, where);
+    }
+  }
+  if (strict_) check_order(columns);
+}
+
+// A statistic is computed in each repeat, which has no baseline row.
+void ValueNames::check_order(const std::vector<Column>& columns) const {
+  const auto is_a_value = [&](const std::string& name) { return is_value(name); };
+  const ColumnOrder order = column_order(columns, is_a_value);
+  if (!order.circle.empty()) {
+    std::string names;
+    for (const Column* column : order.circle) names += "'" + value_name(*column) + "' reads ";
+    const Column& first = *order.circle.front();
+    report(first.name.mark,
+           fmt::format("columns read each other: {}'{}'", names, value_name(first)),
+           "let one of them read a pattern or a parameter in place of the other");
+    return;
+  }
+  std::set<std::string> ratios;  // and what reads one
+  for (const Column* column : order.columns) {
+    const bool ratio = !column->relative_to.empty();
+    const std::vector<std::string> names = names_computed_with(*column);
+    const auto read = std::ranges::find_if(
+        names, [&](const std::string& name) { return ratios.count(name) != 0; });
+    if (read != names.end() && !ratio && column->statistic != nullptr) {
+      report(
+          column->expression.mark,
+          fmt::format("column '{}': a statistic is computed in each repeat, and '{}' is relative "
+                      "to a baseline row, which has no repeats to compare with one by one",
+                      column->column_title(), *read),
+          "compute with the plain values, or leave the statistic out here");
+    } else if ((ratio || read != names.end()) && !is_value(value_name(*column))) {
+      ratios.insert(value_name(*column));
     }
   }
 }

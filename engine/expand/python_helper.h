@@ -9,7 +9,8 @@ namespace tally {
 // common standard modules. Standard output is redirected, so that a print() in an expression cannot
 // damage the protocol.
 inline constexpr const char* python_begin = R"PY(
-import _operator, _signal, os, sys
+import _operator, _signal, _warnings, os, sys
+_warnings.filters.insert(0, ('ignore', None, SyntaxWarning, None, 0))  # `a is 4`: check_expressions() says it
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # end at once and silently with the engine
 source = os.fdopen(os.dup(0), 'rb')
 answers = os.fdopen(os.dup(1), 'wb')
@@ -47,7 +48,7 @@ class Number(str):
         return not self == other
 
     def __hash__(self):
-        raise TypeError(self.words)
+        raise TypeError(self.words_in_sets)
 
     def __format__(self, form):
         return format(self.number if form[-1:] in tuple('bcdeEfFgGnoxX%') else str.__str__(self), form)
@@ -100,6 +101,11 @@ def words_of_number(self):
     return (f"the type of '{self.name}' is string: give it `type: {kind}`, or compare it with a text, as in "
             f"{self.name} == {ascii(str.__str__(self))}")
 
+def words_in_sets(self):
+    return (f"the type of '{self.name}' is string, and a set or dictionary takes it neither for a number nor for a text: "
+            f"give it `type: {type(self.number).__name__}`, or write str({self.name}), or a list")
+
+Number.words_in_sets = property(words_in_sets)
 Flag.words, Number.words = property(words_of_flag), property(words_of_number)
 
 def text_of(text, name, number=None):

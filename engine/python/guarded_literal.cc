@@ -63,6 +63,7 @@ std::string guarded_literal(std::string_view name, std::string_view text, bool n
 
 std::string with_written_numbers(std::string_view expression) {
   std::string out;
+  std::string_view before;  // the token that is no space
   for (const PythonToken& token : tokens_of(expression)) {
     // Within f'...' a text in quotes may end it.
     if (token.kind == TokenKind::text && token.text.ends_with('{')) return std::string(expression);
@@ -70,7 +71,11 @@ std::string with_written_numbers(std::string_view expression) {
     const std::optional<Value> number =
         token.kind == TokenKind::number ? number_in(text) : std::nullopt;
     const bool octal = text.size() > 1 && text[0] == '0' && is_digit(text[1]);  // Python's error
-    if (!number || octal || number->str() == text) {
+    // +4 and -0 are other texts than 4 and 0.
+    const bool plain =
+        number && number->str() == text && before != "+" && (before != "-" || text != "0");
+    if (token.kind != TokenKind::space) before = text;
+    if (!number || octal || plain) {
       out += text;
     } else {
       out += fmt::format("__number__({})", python_string(text));

@@ -1,8 +1,10 @@
 #include "engine/workflow/table_names.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/text.h"
+#include "engine/workflow/pattern_uses.h"
 
 namespace tally {
 namespace {
@@ -117,30 +119,112 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
 
 namespace {
 
-// Whether each of these of that name is a text, and there is one.
+// The kinds of values that one name has.
+struct Kinds {
+  bool texts = false, others = false;
+  void add(ValueType type) { (type == ValueType::string ? texts : others) = true; }
+  bool none() const { return !texts && !others; }
+  bool only_texts() const { return texts && !others; }
+};
+
 template <typename List>
-bool are_texts(const List& all, const std::string& name) {
-  bool any = false;
+Kinds kinds_of(const List& all, const std::string& name) {
+  Kinds kinds;
   for (const auto& one : all) {
-    if (one.get().name.value != name) continue;
-    if (one.get().type != ValueType::string) return false;
-    any = true;
+    if (one.get().name.value == name) kinds.add(one.get().type);
   }
-  return any;
+  return kinds;
+}
+
+// The kinds that a name has in rows of a step: its own, or else those of the steps before it. `add`
+// adds those of one step.
+template <typename Add>
+Kinds kinds_in_rows(const Benchmark& benchmark, const std::string& step, const Add& add) {
+  Kinds kinds;
+  add(step, kinds);
+  if (!kinds.none()) return kinds;
+  for (const Step& before : benchmark.steps) {
+    if (depends_on(benchmark, step, before.name.value)) add(before.name.value, kinds);
+  }
+  return kinds;
+}
+
+void add_parameters(const Benchmark& benchmark, const std::string& step, const std::string& name,
+                    Kinds& kinds) {
+  for (const Text& use : benchmark.find_step(step)->use) {
+    const auto set = benchmark.parameter_sets.find(use.value);
+    if (set == benchmark.parameter_sets.end()) continue;
+    for (const Parameter& one : set->second.parameters)
+      if (one.name.value == name) kinds.add(one.type);
+  }
+}
+
+void add_patterns(const Benchmark& benchmark, const Analyser& analyser, const std::string& step,
+                  const std::string& name, Kinds& kinds) {
+  for (const Analyse& analyse : analyser.analyse) {
+    if (analyse.step.value != step) continue;
+    for (const AnalyseFile& file : analyse.files) {
+      for (const Pattern* one : patterns_for(benchmark, analyser, file))
+        if (one->name.value == name) kinds.add(one->type);
+    }
+  }
+}
+
+// Whether rows of the analyser are those of the step: no other step that it reads depends on it. One
+// that may be inactive may have none.
+bool gives_rows(const Benchmark& benchmark, const Analyser& analyser, const Step& step) {
+  const auto reads = [&](const auto& is) { return std::ranges::any_of(analyser.analyse, is); };
+  return step.active.value == "true" &&
+         reads([&](const Analyse& one) { return one.step.value == step.name.value; }) &&
+         !reads([&](const Analyse& one) {
+           return depends_on(benchmark, one.step.value, step.name.value);
+         });
+}
+
+// A set that a parameter chooses may have any type.
+bool chooses_sets(const Analyser& analyser) {
+  return std::ranges::any_of(used_pattern_sets(analyser),
+                             [](const Text& use) { return has_dollar(use.value); });
+}
+
+// The first step of which all rows have texts. Empty: there is none. `pattern`: the name is that of a
+// pattern, and else of a parameter.
+std::string step_with_texts(const Benchmark& benchmark, const RowsOf& rows, const std::string& name,
+                            bool pattern) {
+  for (const Analyser& analyser : benchmark.analysers) {
+    const auto is = [&](const Text& one) { return one.value == analyser.name.value; };
+    if (std::ranges::none_of(rows.analysers, is) || chooses_sets(analyser)) continue;
+    for (const Step& step : benchmark.steps) {
+      if (rows.step != nullptr ? rows.step != &step : !gives_rows(benchmark, analyser, step))
+        continue;
+      const auto add = [&](const std::string& one, Kinds& kinds) {
+        if (pattern) {
+          add_patterns(benchmark, analyser, one, name, kinds);
+        } else {
+          add_parameters(benchmark, one, name, kinds);
+        }
+      };
+      if (kinds_in_rows(benchmark, step.name.value, add).only_texts()) return step.name.value;
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
-std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name) {
-  if (find_parameter(benchmark, name) != nullptr) {
-    const bool texts =
-        find_pattern(benchmark, name) == nullptr && are_texts(all_parameters(benchmark), name);
-    return texts ? std::optional(TextValue{"parameter", name}) : std::nullopt;
-  }
-  const std::string pattern = pattern_of(benchmark, name);
-  const std::string_view suffix = std::string_view(name).substr(pattern.size());
-  if (suffix.starts_with("_cnt") || !are_texts(all_patterns(benchmark), pattern)) return {};
-  return TextValue{"pattern", pattern};
+std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name,
+                                    const RowsOf& rows) {
+  const bool parameter = find_parameter(benchmark, name) != nullptr;
+  if (parameter && find_pattern(benchmark, name) != nullptr) return {};
+  const std::string base = parameter ? name : pattern_of(benchmark, name);
+  if (std::string_view(name).substr(base.size()).starts_with("_cnt")) return {};
+  const Kinds all = parameter ? kinds_of(all_parameters(benchmark), base)
+                              : kinds_of(all_patterns(benchmark), base);
+  if (!all.texts) return {};
+  std::string step;
+  if (all.others) step = step_with_texts(benchmark, rows, base, !parameter);
+  if (all.others && step.empty()) return {};
+  return TextValue{parameter ? "parameter" : "pattern", base, std::move(step)};
 }
 
 bool is_of_numbers(const Benchmark& benchmark, const std::string& name) {

@@ -57,10 +57,18 @@ std::optional<SampleName> sample_name(const Benchmark& benchmark, const std::str
 struct TextValue {
   const char* kind;  // "pattern" or "parameter"
   std::string name;
+  std::string step;  // in whose rows it is one; empty: wherever it stands
+};
+// The rows that a value stands in: those of analysers, by name, or those of one step of them.
+struct RowsOf {
+  std::vector<Text> analysers;
+  const Step* step = nullptr;  // null: all steps that give rows
 };
 // The one whose text the name has where a number is needed: its own, `_first`, `_last`, and any
-// statistic but a count. There is none where the values are numbers, or may be.
-std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name);
+// statistic but a count. There is none where the values are numbers, or may be. `rows`: it is
+// enough that all rows of one step have texts.
+std::optional<TextValue> text_named(const Benchmark& benchmark, const std::string& name,
+                                    const RowsOf& rows = {});
 // Whether the name is that of a statistic of numbers, which texts do not have: rate_avg,
 // rate_median.
 bool is_of_numbers(const Benchmark& benchmark, const std::string& name);

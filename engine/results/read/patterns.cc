@@ -9,6 +9,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/python/python_regex.h"
 #include "engine/python/tokens.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/pattern_uses.h"
 
 namespace tally {
@@ -113,6 +114,59 @@ void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics) {
   }
 }
 
+std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
+                                                 const Analyser& analyser, const Analyse* of) {
+  std::vector<Text> use = analyser.use;
+  for (const Analyse& analyse : analyser.analyse) {
+    if (of != nullptr && of != &analyse) continue;
+    for (const AnalyseFile& file : analyse.files) {
+      use.insert(use.end(), file.use.begin(), file.use.end());
+    }
+  }
+  std::vector<const Pattern*> patterns;
+  std::set<std::string> seen;
+  for (const Pattern* pattern : patterns_of(benchmark, use)) {
+    if (seen.insert(pattern->name.value).second) patterns.push_back(pattern);
+  }
+  return patterns;
+}
+
+std::set<std::string> names_behind(const std::vector<const Pattern*>& patterns,
+                                   const Pattern& derived) {
+  std::set<std::string> names;
+  std::vector<const Pattern*> open = {&derived};
+  std::set<const Pattern*> seen;
+  while (!open.empty()) {
+    const Pattern* one = open.back();
+    open.pop_back();
+    if (!seen.insert(one).second) continue;
+    for (const std::string& name : dollar_names(one->value.value)) {
+      const auto computed = std::ranges::find_if(patterns, [&](const Pattern* other) {
+        return other->name.value == name && other->mode != PatternMode::pattern;
+      });
+      if (computed != patterns.end()) {
+        open.push_back(*computed);
+      } else {
+        names.insert(name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<Rate> read_rates(const Benchmark& benchmark, const Analyser& analyser) {
+  std::vector<Rate> rates;
+  for (RateTimes& times : rate_times(benchmark, analyser)) {
+    const Pattern& rate = *times.rate;
+    Rate& one = rates.emplace_back(Rate{std::move(times), {rate.name.value}});
+    if (rate.mode == PatternMode::pattern) continue;
+    one.read.clear();
+    for (const std::string& name : names_behind(patterns_of_analyser(benchmark, analyser), rate))
+      one.read.insert(pattern_of(benchmark, name));
+  }
+  return rates;
+}
+
 namespace {
 
 void add_column_words(const std::vector<Column>& columns, std::set<std::string>& out) {
@@ -165,6 +219,60 @@ std::set<std::string> names_in(const Syslog& syslog) {
   add_column_words(syslog.keys, names);
   add_words(join(syslog.sort, " ") + " " + syslog.filter.value, names);
   return names;
+}
+
+namespace {
+
+bool has_value_of(const std::vector<std::string>& names, const std::string& pattern) {
+  return std::ranges::any_of(names,
+                             [&](const std::string& name) { return is_value_of(name, pattern); });
+}
+
+// Whether the expression reads a value of the pattern: x, $x_max, baseline.x_median.
+bool reads_value(const Column& column, const std::string& name) {
+  return !column.expression.value.empty() && has_value_of(names_computed_with(column), name);
+}
+
+bool is_shown(const Benchmark& benchmark, const std::vector<const Pattern*>& computed,
+              const std::string& name, std::set<const Pattern*>& seen) {
+  const auto shows = [&](const Column& column) {
+    return column.expression.value.empty() ? is_value_of(column.name.value, name)
+                                           : reads_value(column, name);
+  };
+  const auto passes_on = [&](const Pattern* pattern) {
+    const std::string& own = pattern->name.value;
+    return !pattern->default_value && has_value_of(dollar_names(pattern->value.value), name) &&
+           seen.insert(pattern).second && !may_lack_values(benchmark, own) &&
+           is_shown(benchmark, computed, own, seen);
+  };
+  return std::ranges::any_of(
+             tables_of(benchmark),
+             [&](const Table* table) { return std::ranges::any_of(table->columns, shows); }) ||
+         std::ranges::any_of(computed, passes_on);
+}
+
+}  // namespace
+
+bool is_shown(const Benchmark& benchmark, const std::vector<const Pattern*>& computed,
+              const std::string& name) {
+  std::set<const Pattern*> seen;
+  return is_shown(benchmark, computed, name, seen);
+}
+
+bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
+  bool any = false, computed = false, all = true;
+  for (const Table* table : tables_of(benchmark)) {
+    for (const Column& column : table->columns) {
+      if (column.name.value == name) {
+        if (!column.null_value_set) return false;
+        any = true;
+      } else if (reads_value(column, name)) {
+        computed = true;
+        all = all && column.null_value_set;
+      }
+    }
+  }
+  return any || (computed && all);
 }
 
 std::vector<SampleNameUse> sample_names(const Benchmark& benchmark,

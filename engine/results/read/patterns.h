@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 #include "engine/workflow/workflow.h"
 
@@ -34,6 +35,21 @@ struct Unmatched {
 // analyse().
 void check_patterns(const Benchmark& benchmark, Diagnostics& diagnostics);
 
+// The patterns of all steps of the analyser, or of one of its `analyse` (not null). The first of a
+// name counts.
+std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
+                                                 const Analyser& analyser,
+                                                 const Analyse* of = nullptr);
+// The names that a computed pattern (mode text, python, perl, shell) is computed from, through
+// others of `patterns`: patterns that are read from files, and parameters.
+std::set<std::string> names_behind(const std::vector<const Pattern*>& patterns,
+                                   const Pattern& derived);
+// A pattern with `measured_over`, and where its value is from.
+struct Rate : RateTimes {
+  std::set<std::string> read;  // the patterns whose matches give it its value
+};
+std::vector<Rate> read_rates(const Benchmark& benchmark, const Analyser& analyser);
+
 // The names that one output uses: its columns, and the words of its expressions. Private to
 // results/.
 
@@ -46,6 +62,14 @@ std::set<std::string> names_shown(const std::vector<Column>& columns,
 std::set<std::string> names_in(const Table& table);
 std::set<std::string> names_in(const Database& database);
 std::set<std::string> names_in(const Syslog& syslog);
+
+// Whether a table shows values of the pattern, or what is computed from them: by an expression, or
+// by one of the `computed` patterns that has no default.
+bool is_shown(const Benchmark& benchmark, const std::vector<const Pattern*>& computed,
+              const std::string& name);
+// Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
+// values. Columns that compute with it are asked where none shows it.
+bool may_lack_values(const Benchmark& benchmark, const std::string& name);
 
 // A name such as `rate_median`, and what it means.
 struct SampleNameUse {

@@ -25,7 +25,10 @@ void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seco
   const std::optional<double> unit = seconds_of_unit(time.second->unit);
   const std::optional<Value> number = make_value(value.str(), ValueType::floating);
   if (!unit || !number || std::isnan(number->as_double())) return;
-  const double stated = number->as_double() * *unit;
+  add_seconds(StatedTime{time}, number->as_double() * *unit, seconds);
+}
+
+void add_seconds(const StatedTime& time, double stated, StatedSeconds& seconds) {
   const auto [known, is_new] = seconds.try_emplace(time, stated);
   if (!is_new) known->second = std::min(known->second, stated);
 }
@@ -45,10 +48,7 @@ void add_all(const Found& more, Found& found) {
 }
 
 void add_all(const StatedSeconds& more, StatedSeconds& seconds) {
-  for (const auto& [time, stated] : more) {
-    const auto [known, is_new] = seconds.try_emplace(time, stated);
-    if (!is_new) known->second = std::min(known->second, stated);
-  }
+  for (const auto& [time, stated] : more) add_seconds(time, stated, seconds);
 }
 
 }  // namespace
@@ -98,7 +98,7 @@ std::vector<std::string> RowsReader::end_file() {
     Part part;
     part.found.try_emplace(name, statistics.type()).first->second.add(statistics);
     for (const auto& [time, stated] : above_.seconds) {
-      if (time.second->name.value == name) part.seconds.try_emplace(time, stated);
+      if (time.time.second->name.value == name) part.seconds.try_emplace(time, stated);
     }
     for (auto row = first; row != rows_.end(); ++row) row->add(part);
   }

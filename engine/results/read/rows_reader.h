@@ -19,13 +19,20 @@ namespace tally {
 // The matches so far, by pattern name.
 using Found = FlatMap<std::string, Statistics>;
 
-// The fewest seconds that matches state for how long something was measured, of patterns that a
-// `measured_over` names.
-using StatedSeconds = FlatMap<SearchedIn, double>;
+// A time that matches state (`measured_over`).
+struct StatedTime {
+  SearchedIn time;
+  // A rate with a match in the file that states it. Null: it counts for any rate, in any file.
+  const Pattern* beside = nullptr;
+  auto operator<=>(const StatedTime&) const = default;
+};
+// The fewest seconds that matches state for how long something was measured.
+using StatedSeconds = FlatMap<StatedTime, double>;
 // Adds what the value of a time's pattern states, if it is a number and its unit one of time.
 void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seconds);
 // The same of several values.
 void add_seconds(const SearchedIn& time, const Statistics& values, StatedSeconds& seconds);
+void add_seconds(const StatedTime& time, double stated, StatedSeconds& seconds);
 
 // The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;
@@ -76,7 +83,7 @@ struct MatchSinks {
   InFiles* row = nullptr;  // of its row
   InFiles* own = nullptr;  // its own, if statistics of repeats are wanted; else null
   void add_file(const AnalyseFile* file) const;
-  void add_seconds_of(const SearchedIn& time, const Value& value) const;
+  void add_seconds_of(const StatedTime& time, double stated) const;
 };
 
 // Divides the matches in a workpackage's files among the rows that its analyser makes of them

@@ -10,12 +10,10 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
-#include "engine/python/tokens.h"
 #include "engine/results/read/cut_value.h"
 #include "engine/results/read/file_view.h"
 #include "engine/results/read/workpackage_view.h"
 #include "engine/workflow/pattern_uses.h"
-#include "engine/workflow/table_names.h"
 #include "engine/workpackage/matching_files.h"
 
 namespace tally {
@@ -73,9 +71,9 @@ void MatchSinks::add_file(const AnalyseFile* file) const {
   if (own != nullptr) add_once(file, own->files);
 }
 
-void MatchSinks::add_seconds_of(const SearchedIn& time, const Value& value) const {
-  add_seconds(time, value, row->seconds);
-  if (own != nullptr) add_seconds(time, value, own->seconds);
+void MatchSinks::add_seconds_of(const StatedTime& time, double stated) const {
+  add_seconds(time, stated, row->seconds);
+  if (own != nullptr) add_seconds(time, stated, own->seconds);
 }
 
 const std::string* ViewValues::find(std::string_view name) const {
@@ -88,9 +86,13 @@ const std::string* ViewValues::find(std::string_view name) const {
 }
 
 Scanner::Scanner(const Benchmark& benchmark, const Analyser& analyser)
-    : benchmark_(benchmark), analyser_(analyser), rows_(benchmark, analyser) {
-  for (const RateTimes& rate : rate_times(benchmark, analyser))
-    times_.insert(rate.times.begin(), rate.times.end());
+    : benchmark_(benchmark),
+      analyser_(analyser),
+      rows_(benchmark, analyser),
+      rates_(read_rates(benchmark, analyser)) {
+  for (const Pattern* pattern : patterns_of_analyser(benchmark, analyser))
+    if (pattern->mode != PatternMode::pattern) computed_.push_back(pattern);
+  for (const Rate& rate : rates_) times_.insert(rate.times.begin(), rate.times.end());
 }
 Scanner::~Scanner() = default;
 Scanner::Scanner(Scanner&&) noexcept = default;
@@ -439,54 +441,6 @@ Scanner::Search& Scanner::search_of(const Pattern* pattern) {
   return searches_.back();
 }
 
-namespace {
-
-// Whether the expression reads a value of the pattern: x, $x_max, baseline.x_median.
-bool reads_value(const std::string& expression, const std::string& name) {
-  std::vector<std::string> names = names_read(expression);
-  const std::vector<PythonToken> tokens = tokens_of(expression);
-  for (size_t i = 2; i < tokens.size(); ++i) {
-    if (tokens[i].kind == TokenKind::attribute && tokens[i - 2].text.ends_with("baseline"))
-      names.emplace_back(tokens[i].text);
-  }
-  return std::ranges::any_of(names,
-                             [&](const std::string& word) { return is_value_of(word, name); });
-}
-
-// Whether the column shows values of the pattern, or what is computed from them.
-bool shows_value(const Column& column, const std::string& name) {
-  return column.expression.value.empty() ? is_value_of(column.name.value, name)
-                                         : reads_value(column.expression.value, name);
-}
-
-// Whether a table shows values of the pattern.
-bool is_shown(const Benchmark& benchmark, const std::string& name) {
-  const auto shows = [&](const Column& column) { return shows_value(column, name); };
-  return std::ranges::any_of(tables_of(benchmark), [&](const Table* table) {
-    return std::ranges::any_of(table->columns, shows);
-  });
-}
-
-// Whether all columns of a pattern define what to show without a value. If so, the pattern may lack
-// values. Columns that compute with it are asked where none shows it.
-bool may_lack_values(const Benchmark& benchmark, const std::string& name) {
-  bool any = false, computed = false, all = true;
-  for (const Table* table : tables_of(benchmark)) {
-    for (const Column& column : table->columns) {
-      if (column.name.value == name) {
-        if (!column.null_value_set) return false;
-        any = true;
-      } else if (reads_value(column.expression.value, name)) {
-        computed = true;
-        all = all && column.null_value_set;
-      }
-    }
-  }
-  return any || (computed && all);
-}
-
-}  // namespace
-
 // Whether a table shows the pattern, and no match of it in the run is a value.
 bool Scanner::has_no_value(const Pattern& pattern) const {
   const auto search =
@@ -494,7 +448,7 @@ bool Scanner::has_no_value(const Pattern& pattern) const {
   const std::string& name = pattern.name.value;
   return search != searches_.end() && !search->has_value &&
          benchmark_.rules.missing_values_are_reported && !pattern.default_value &&
-         !may_lack_values(benchmark_, name) && is_shown(benchmark_, name);
+         !may_lack_values(benchmark_, name) && is_shown(benchmark_, computed_, name);
 }
 
 std::vector<Unmatched> Scanner::unmatched() const {
@@ -517,7 +471,7 @@ std::vector<Unmatched> Scanner::unmatched() const {
                      search.pattern->name.value, without.size(), search.workpackages,
                      search.workpackages == 1 ? "" : "s", which, join(search.files, ", ")),
          benchmark_.rules.missing_values_are_reported && nowhere &&
-             is_shown(benchmark_, search.pattern->name.value)});
+             is_shown(benchmark_, computed_, search.pattern->name.value)});
   }
   return list;
 }
@@ -586,6 +540,19 @@ bool Scanner::own_part(const ScannedFile& file, FilePart* part) {
   return true;
 }
 
+// The times that the file states, for all rates and for those that it has itself.
+void Scanner::add_stated(const MatchSinks& found) const {
+  for (const auto& [stated, seconds] : in_file_.seconds) {
+    found.add_seconds_of(stated, seconds);
+    for (const Rate& rate : rates_) {
+      const bool here = std::ranges::any_of(
+          rate.read, [&](const std::string& name) { return in_file_.matched.count(name) != 0; });
+      if (here && contains(rate.times, stated.time))
+        found.add_seconds_of({stated.time, rate.rate}, seconds);
+    }
+  }
+}
+
 Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
                                  const std::vector<const Pattern*>& patterns,
                                  const ViewValues& values, const MatchSinks& found,
@@ -617,15 +584,18 @@ Scanner::Seen Scanner::scan_file(const ScannedFile& scanned,
     const Matches matches = search(scanned, view, *pattern, *regex, found);
     if (matches.count > 0) searched.matched = true;
     if (matches.has_value) searched.has_value = true;
+    if (matches.has_value && !rates_.empty()) in_file_.matched.insert(pattern->name.value);
     if (matches.differ) searched.most = std::max(searched.most, matches.count);
   };
   // The beginnings of rows decide to which row each other match belongs.
   rows_.begin_file();
+  in_file_ = {};
   const Pattern* first = rows_.first_of(patterns);
   if (first != nullptr) look_for(first);
   for (const Pattern* pattern : patterns) {
     if (pattern != first) look_for(pattern);
   }
+  add_stated(found);
   for (const std::string& name : rows_.end_file())
     problem(analyser_.rows.front().mark, "above " + name,
             fmt::format("pattern '{}' matches above the first row of '{}', and in rows: the value "
@@ -694,7 +664,7 @@ Scanner::Matches Scanner::search(const ScannedFile& file, FileView& view, const 
     }
     if (value) {
       targets.add(*value);
-      if (time != nullptr) found.add_seconds_of(*time, *value);
+      if (time != nullptr) add_seconds(*time, *value, in_file_.seconds);
       rows_.add(pattern, at, *value, time);
       matches.has_value = true;
       return;

@@ -130,6 +130,7 @@ class Scanner {
   // Returns the matches of the pattern in the file.
   Matches search(const ScannedFile& file, FileView& view, const Pattern& pattern, Regex& regex,
                  const MatchSinks& found);
+  void add_stated(const MatchSinks& found) const;
   // Adds the seconds of values that the journal kept, which does not say from which file.
   void add_kept_seconds(const Analyse& analyse, const Pattern& time, const Statistics& values,
                         StatedSeconds& seconds);
@@ -164,7 +165,13 @@ class Scanner {
   std::map<std::string, Problem> problems_;
   std::vector<Search> searches_;
   RowsReader rows_;
-  std::set<SearchedIn> times_;       // that a `measured_over` names
+  std::set<SearchedIn> times_;  // that a `measured_over` names
+  const std::vector<Rate> rates_;
+  std::vector<const Pattern*> computed_;  // patterns of the analyser
+  struct {
+    StatedSeconds seconds;
+    std::set<std::string> matched;   // patterns with a value, where there are rates
+  } in_file_;                        // the one that is read
   FilesPrint opened_;                // of the workpackage that is being read, its own files
   long long opened_changed_ns_ = 0;  // when the last of them was changed
   std::vector<int> suspects_;

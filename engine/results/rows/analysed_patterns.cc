@@ -3,28 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "engine/expand/substitute.h"
+#include "engine/results/read/patterns.h"
 #include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
-
-std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
-                                                 const Analyser& analyser, const Analyse* of) {
-  std::vector<Text> use = analyser.use;
-  for (const Analyse& analyse : analyser.analyse) {
-    if (of != nullptr && of != &analyse) continue;
-    for (const AnalyseFile& file : analyse.files) {
-      use.insert(use.end(), file.use.begin(), file.use.end());
-    }
-  }
-  std::vector<const Pattern*> patterns;
-  std::set<std::string> seen;
-  for (const Pattern* pattern : patterns_of(benchmark, use)) {
-    if (seen.insert(pattern->name.value).second) patterns.push_back(pattern);
-  }
-  return patterns;
-}
 
 AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& analyser,
                                    const UsedNames& used_names)
@@ -35,7 +18,8 @@ AnalysedPatterns::AnalysedPatterns(const Benchmark& benchmark, const Analyser& a
     by_name_[pattern->name.value] = pattern;
     if (pattern->mode != PatternMode::pattern) derived_.push_back(pattern);
   }
-  for (const Pattern* pattern : derived_) find_bases(*pattern);
+  for (const Pattern* pattern : derived_)
+    bases_[pattern->name.value] = names_behind(all_, *pattern);
   for (const Pattern* pattern : all_) choose_statistics(*pattern);
   for (const Pattern* pattern : patterns_of(benchmark, analyser.use))
     everywhere_.insert(pattern->name.value);
@@ -67,25 +51,6 @@ void AnalysedPatterns::choose_statistics(const Pattern& pattern) {
     });
   }
   statistics_.emplace(name, std::move(all));
-}
-
-void AnalysedPatterns::find_bases(const Pattern& derived) {
-  std::set<std::string>& bases = bases_[derived.name.value];
-  std::vector<const Pattern*> open = {&derived};
-  std::set<const Pattern*> seen;
-  while (!open.empty()) {
-    const Pattern* one = open.back();
-    open.pop_back();
-    if (!seen.insert(one).second) continue;
-    for (const std::string& name : dollar_names(one->value.value)) {
-      const auto known = by_name_.find(name);
-      if (known != by_name_.end() && known->second->mode != PatternMode::pattern) {
-        open.push_back(known->second);
-      } else {
-        bases.insert(name);
-      }
-    }
-  }
 }
 
 void AnalysedPatterns::add_with_computed(const std::string& pattern,

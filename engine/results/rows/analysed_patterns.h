@@ -15,12 +15,6 @@
 
 namespace tally {
 
-// The patterns of all steps of the analyser, or of one of its `analyse` (not null). The first of a
-// name counts.
-std::vector<const Pattern*> patterns_of_analyser(const Benchmark& benchmark,
-                                                 const Analyser& analyser,
-                                                 const Analyse* of = nullptr);
-
 class AnalysedPatterns {
  public:
   // The arguments must outlive the object. All pattern sets that the analyser uses must exist.
@@ -57,7 +51,6 @@ class AnalysedPatterns {
 
  private:
   void choose_statistics(const Pattern& pattern);
-  void find_bases(const Pattern& derived);
   bool is_base(const std::string& pattern, const Pattern& derived) const;
 
   const Benchmark& benchmark_;

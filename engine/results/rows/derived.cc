@@ -10,6 +10,7 @@
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
+#include "engine/results/read/patterns.h"
 
 namespace tally {
 namespace {
@@ -77,10 +78,37 @@ void store_missing(const Pattern& pattern, Line& line) {
   if (lacks) line.not_computed.insert(name);
 }
 
+struct Failures {
+  size_t count = 0;  // of the lines, without those of failed work
+  size_t lines = 0;
+  bool own = false;    // of one that has all that the pattern needs
+  bool value = false;  // one of these lines has one
+  std::string why;     // of the first
+};
+
+// Says why the pattern could not be computed. That it can in no line is an error if a table shows it,
+// as for a pattern that matches nothing. A line that lacks a value says nothing of this pattern.
+void report(const ResultContext& context, const std::vector<const Pattern*>& computed,
+            const Pattern& pattern, const Failures& failures) {
+  const std::string& name = pattern.name.value;
+  std::string message =
+      fmt::format("pattern '{}' could not be computed in {} of {} result lines: {}", name,
+                  failures.count, failures.lines, failures.why);
+  const bool error = failures.own && !failures.value &&
+                     context.benchmark.rules.missing_values_are_reported &&
+                     !pattern.default_value && !may_lack_values(context.benchmark, name) &&
+                     is_shown(context.benchmark, computed, name);
+  if (error) {
+    context.diagnostics.error(pattern.value.mark, std::move(message));
+  } else {
+    context.diagnostics.warning(pattern.value.mark, std::move(message));
+  }
+}
+
 // `failed_before`: patterns whose failure has been reported. Failures that only follow from these
 // are not reported.
-void derive_one(const ResultContext& context, const Pattern& pattern, std::vector<Line>& lines,
-                std::set<std::string>& failed_before) {
+Failures derive_one(const ResultContext& context, const Pattern& pattern, std::vector<Line>& lines,
+                    std::set<std::string>& failed_before) {
   const bool exact = context.benchmark.rules.fractions_are_kept;
   std::vector<std::string> expressions;
   std::vector<Line*> computed;
@@ -99,9 +127,9 @@ void derive_one(const ResultContext& context, const Pattern& pattern, std::vecto
   } else if (!expressions.empty()) {
     results = context.evaluator.evaluate(mode_of(pattern.mode), expressions);
   }
-  size_t failed = 0;
+  Failures failures;
+  failures.lines = computed.size();
   bool failed_here = false;
-  std::string why;
   for (size_t i = 0; i < computed.size(); ++i) {
     Line& line = *computed[i];
     std::optional<Value> value;
@@ -111,10 +139,12 @@ void derive_one(const ResultContext& context, const Pattern& pattern, std::vecto
           make_value(results[i].value, ValueType::floating);  // nan, inf or a fraction as an int
     }
     const std::string lacks = value ? std::string() : missing_input(pattern, line);
-    if (!value && !line.failed && failed_before.count(lacks) == 0 && failed++ == 0) {
-      why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
-            : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
-                            : fmt::format("\"{}\": {}", expressions[i], results[i].error);
+    if (!line.failed && value) failures.value = true;
+    if (!line.failed && !value && lacks.empty()) failures.own = true;
+    if (!value && !line.failed && failed_before.count(lacks) == 0 && failures.count++ == 0) {
+      failures.why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
+                     : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
+                                     : fmt::format("\"{}\": {}", expressions[i], results[i].error);
     }
     if (value) {
       line.values.set(pattern.name.value, *value);
@@ -124,12 +154,7 @@ void derive_one(const ResultContext& context, const Pattern& pattern, std::vecto
     }
   }
   if (failed_here) failed_before.insert(pattern.name.value);
-  if (failed != 0) {
-    context.diagnostics.warning(
-        pattern.value.mark,
-        fmt::format("pattern '{}' could not be computed in {} of {} result lines: {}",
-                    pattern.name.value, failed, computed.size(), why));
-  }
+  return failures;
 }
 
 }  // namespace
@@ -150,7 +175,8 @@ void derive(const ResultContext& context, const std::vector<const Pattern*>& pat
     if (next == left.end()) next = left.begin();
     const Pattern* pattern = *next;
     left.erase(next);
-    derive_one(context, *pattern, lines, failed_before);
+    const Failures failures = derive_one(context, *pattern, lines, failed_before);
+    if (failures.count != 0) report(context, patterns, *pattern, failures);
   }
 }
 

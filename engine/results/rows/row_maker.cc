@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/expand/substitute.h"
+#include "engine/results/read/patterns.h"
 #include "engine/results/rows/derived.h"
 #include "engine/results/rows/value_sources.h"
 #include "engine/workflow/builtin_names.h"
@@ -28,7 +29,7 @@ class RowMaker {
         analyser_name_(from.analyser.name.value),
         sources_(from.benchmark, from.analyser, from.patterns, from.groups),
         shows_analyser_(from.used_names.has(kAnalyserColumn)) {
-    if (from.benchmark.rules.rows_are_marked) rates_ = rate_times(from.benchmark, from.analyser);
+    if (from.benchmark.rules.rows_are_marked) rates_ = read_rates(from.benchmark, from.analyser);
     for (const Pattern* pattern : patterns_.all()) {
       std::vector<StatisticColumn>& columns = statistics_[pattern->name.value];
       for (const StoredStatistic& one : patterns_.statistics(pattern->name.value))
@@ -47,16 +48,19 @@ class RowMaker {
       lines.back().failed = !all_ended_well(*origin.group);
     }
     derive({benchmark_, evaluator_, diagnostics}, patterns_.derived(), lines);
+    std::vector<Measured> measured;
+    for (size_t i = 0; !rates_.empty() && i < lines.size(); ++i) {
+      const RowOrigin& origin = origins_[i];
+      measured.push_back(
+          {&lines[i].values, &origin, &origin.group->all, groups_above(*origin.group), {}});
+    }
+    std::vector<ShortValues> too_short = short_values(std::move(measured));
     Records records;
     columns_ = records.columns;
     records.rows.reserve(lines.size());
     for (size_t i = 0; i < lines.size(); ++i) {
-      const std::vector<Groups::Above> above =
-          rates_.empty() ? std::vector<Groups::Above>() : groups_above(*origins_[i].group);
-      std::map<std::string, double> too_short =
-          short_values(lines[i].values, {origins_[i].group->all, above}, origins_[i]);
       add_record(origins_[i], std::move(lines[i].values), records);
-      add_short_values(std::move(too_short), records.rows.back());
+      if (!too_short.empty()) add_short_values(std::move(too_short[i]), records.rows.back());
     }
     lines = {};
     if (used_names_.repeats()) add_repeats(records);
@@ -107,7 +111,7 @@ class RowMaker {
       const auto names = std::make_shared<InRows>();
       for (const MatchedRow& row : rows) {
         for (const auto& [name, statistics] : row.found) names->patterns.insert(name);
-        for (const auto& [time, seconds] : row.seconds) names->times.insert(time);
+        for (const auto& [time, seconds] : row.seconds) names->times.insert(time.time);
       }
       for (const MatchedRow& row : rows) origins_.push_back({&group, &row, names});
     }
@@ -126,6 +130,9 @@ class RowMaker {
     const InFiles& own;
     const std::vector<Groups::Above>& above;
 
+    // By their places: 0 is the row's own, the others are those above.
+    size_t size() const { return above.size() + 1; }
+    const InFiles& at(size_t place) const { return place == 0 ? own : *above[place - 1].in_files; }
     // The nearest ones that have rows. Null: none has.
     const InFiles* with_rows() const {
       if (!own.rows.empty()) return &own;
@@ -284,9 +291,20 @@ class RowMaker {
     }
     Diagnostics said_of_the_rows;
     derive({benchmark_, evaluator_, said_of_the_rows}, patterns_.derived(), lines);
+    std::vector<Measured> measured;
+    for (size_t i = 0; !rates_.empty() && i < lines.size(); ++i) {
+      const OneRepeat& from = repeats[i];
+      measured.push_back({&lines[i].values,
+                          &origins_[from.row],
+                          from.files,
+                          groups_.above(*from.workpackage),
+                          {}});
+    }
+    std::vector<ShortValues> too_short = short_values(std::move(measured));
     std::map<size_t, size_t> filled;  // repeats of each row
     for (size_t i = 0; i < lines.size(); ++i) {
       Record& row = records.rows[repeats[i].row];
+      if (!too_short.empty()) add_short_values(std::move(too_short[i]), row);
       take_line(repeats[i], std::move(lines[i].values), row.repeats[filled[repeats[i].row]++],
                 records);
     }
@@ -294,11 +312,6 @@ class RowMaker {
 
   // Gives a repeat the values of its line.
   void take_line(const OneRepeat& from, Cells&& line, Repeat& repeat, Records& records) {
-    if (!rates_.empty()) {
-      const std::vector<Groups::Above> above = groups_.above(*from.workpackage);
-      add_short_values(short_values(line, {*from.files, above}, origins_[from.row]),
-                       records.rows[from.row]);
-    }
     for (const std::string& pattern : from.unmeasured) {
       for (const StoredStatistic& one : patterns_.statistics(pattern)) line.erase(one.name);
     }
@@ -325,51 +338,142 @@ class RowMaker {
     return own == found.end() ? nullptr : &own->second;
   }
 
-  // The fewest seconds that the row's matches state of the time, in its own files or else in the
-  // nearest that state some.
-  static StatedSeconds stated_in(const Files& files, const RowOrigin& origin,
-                                 const RateTimes& rate) {
-    StatedSeconds stated;
-    const auto take = [&](const InFiles& one) {
+  // The place of the files that the row has the pattern's value from, as add_found() takes it.
+  size_t place_of(const std::string& pattern, const Files& files, const RowOrigin& origin) const {
+    const bool of_rows = origin.has_in_rows(pattern);
+    for (size_t place = 0; place < files.size(); ++place) {
+      const InFiles& one = files.at(place);
       const MatchedRow* row = files.row_in(one, origin);
-      for (const SearchedIn& time : rate.times) {
-        const bool of_rows = origin.has_in_rows(time);
-        if (of_rows && row == nullptr) continue;
-        const StatedSeconds& all = of_rows ? row->seconds : one.seconds;
-        if (const auto known = all.find(time); known != all.end())
-          stated.try_emplace(time, known->second);
+      if (of_rows && row == nullptr) continue;
+      const Found& found = of_rows ? row->found : one.found;
+      const auto matches = found.find(pattern);
+      if (matches != found.end() && matches->second.count() != 0) return place;
+    }
+    return 0;
+  }
+  // The nearest of those that its value is computed from.
+  size_t place_of(const Rate& rate, const Files& files, const RowOrigin& origin) const {
+    size_t nearest = files.size();
+    for (const std::string& name : rate.read)
+      nearest = std::min(nearest, place_of(name, files, origin));
+    return nearest == files.size() ? 0 : nearest;
+  }
+
+  // The fewest seconds that matches at the place state of the rate's time: in the row that has the
+  // rate, or else in the files that have it, or else in any.
+  static StatedSeconds stated_at(size_t place, const Files& files, const RowOrigin& origin,
+                                 const Rate& rate) {
+    const InFiles& one = files.at(place);
+    const MatchedRow* row = files.row_in(one, origin);
+    StatedSeconds of_row, beside, anywhere;
+    for (const SearchedIn& time : rate.times) {
+      if (origin.has_in_rows(time)) {
+        if (row != nullptr) take_seconds({time}, row->seconds, of_row);
+        continue;
       }
-    };
-    take(files.own);
-    for (const Groups::Above& one : files.above) {
-      if (stated.empty()) take(*one.in_files);
+      take_seconds({time, rate.rate}, one.seconds, beside);
+      take_seconds({time}, one.seconds, anywhere);
+    }
+    const bool in_row = std::ranges::any_of(
+        rate.read, [&](const std::string& name) { return origin.has_in_rows(name); });
+    if (in_row && !of_row.empty()) return of_row;
+    if (!beside.empty()) return beside;
+    for (const auto& [time, seconds] : of_row) add_seconds(time, seconds, anywhere);
+    return anywhere;
+  }
+  static void take_seconds(const StatedTime& time, const StatedSeconds& from, StatedSeconds& to) {
+    const auto known = from.find(time);
+    if (known != from.end()) add_seconds(time, known->second, to);
+  }
+
+  // A line, where its values are from, and the rates that it has.
+  struct Measured {
+    const Cells* line;
+    const RowOrigin* origin;
+    const InFiles* own;
+    std::vector<Groups::Above> above;
+    std::vector<std::pair<const Rate*, size_t>> rates;  // with their places
+  };
+  using ShortValues = std::map<std::string, double>;
+
+  // A time that is computed is the line's. Where the rate is of an earlier step, it is that of a
+  // line of this step.
+  static bool is_computed(const Rate& rate) {
+    return rate.times.front().second->mode != PatternMode::pattern;
+  }
+  struct LinesOfSteps {
+    std::vector<Line> lines;
+    std::map<std::pair<size_t, size_t>, size_t> numbers;  // by the row's or repeat's, and the place
+
+    const Cells* find(size_t of, size_t place) const {
+      const auto known = numbers.find({of, place});
+      return known == numbers.end() ? nullptr : &lines[known->second].values;
+    }
+  };
+  LinesOfSteps lines_of_steps(const std::vector<Measured>& all) {
+    LinesOfSteps found;
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Measured& one = all[i];
+      for (const auto& [rate, place] : one.rates) {
+        if (place == 0 || !is_computed(*rate)) continue;
+        if (!found.numbers.try_emplace({i, place}, found.lines.size()).second) continue;
+        const Groups::Above& at = one.above[place - 1];
+        const std::vector<Groups::Above> above(
+            one.above.begin() + static_cast<std::ptrdiff_t>(place), one.above.end());
+        found.lines.push_back(make_line(*at.workpackage, {*at.in_files, above}, *one.origin));
+      }
+    }
+    Diagnostics said_of_the_rows;
+    derive({benchmark_, evaluator_, said_of_the_rows}, patterns_.derived(), found.lines);
+    return found;
+  }
+
+  // The patterns of each line whose value was measured for too short a time, by what its files or the
+  // line say of it (`measured_over`), and those that are computed from them. The fewest seconds count.
+  std::vector<ShortValues> short_values(std::vector<Measured> all) {
+    for (Measured& one : all) {
+      const Files files{*one.own, one.above};
+      for (const Rate& rate : rates_) {
+        if (one.line->has(rate.rate->name.value) && !rate.times.empty())
+          one.rates.emplace_back(&rate, place_of(rate, files, *one.origin));
+      }
+    }
+    const LinesOfSteps lines = lines_of_steps(all);
+    std::vector<ShortValues> found(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      for (const auto& [rate, place] : all[i].rates) {
+        const Cells* line = lines.find(i, place);
+        for (const auto& [time, seconds] : seconds_of(all[i], *rate, place, line)) {
+          if (seconds >= kSteadySeconds) continue;
+          const auto [known, is_new] = found[i].try_emplace(rate->rate->name.value, seconds);
+          if (!is_new) known->second = std::min(known->second, seconds);
+        }
+      }
+      add_computed(found[i]);
+    }
+    return found;
+  }
+
+  // The seconds that the rate's place states, or else what it depends on, or else later steps.
+  static StatedSeconds seconds_of(const Measured& measured, const Rate& rate, size_t place,
+                                  const Cells* line_of_step) {
+    const Files files{*measured.own, measured.above};
+    StatedSeconds stated;
+    for (size_t i = place; i < files.size() && stated.empty(); ++i)
+      stated = stated_at(i, files, *measured.origin, rate);
+    for (size_t i = place; i > 0 && stated.empty(); --i)
+      stated = stated_at(i - 1, files, *measured.origin, rate);
+    // A computed time, and a default, is of the line.
+    const SearchedIn& first = rate.times.front();
+    if (!is_computed(rate) && !first.second->default_value) return stated;
+    for (const Cells* line : {line_of_step, measured.line}) {
+      const Value* value = line == nullptr ? nullptr : line->find(first.second->name.value);
+      if (stated.empty() && value != nullptr) add_seconds(first, *value, stated);
     }
     return stated;
   }
 
-  // Patterns whose value was measured for too short a time, by what the row's files or the line say
-  // of it (`measured_over`), and those that are computed from them. The fewest seconds count.
-  std::map<std::string, double> short_values(const Cells& line, const Files& files,
-                                             const RowOrigin& origin) const {
-    std::map<std::string, double> found;
-    for (const RateTimes& rate : rates_) {
-      const std::string& name = rate.rate->name.value;
-      if (!line.has(name) || rate.times.empty()) continue;
-      StatedSeconds stated = stated_in(files, origin, rate);
-      // A computed time, and a default, is of the line.
-      const SearchedIn& first = rate.times.front();
-      const bool of_line =
-          first.second->mode != PatternMode::pattern || first.second->default_value;
-      const Value* value =
-          of_line && stated.empty() ? line.find(first.second->name.value) : nullptr;
-      if (value != nullptr) add_seconds(first, *value, stated);
-      for (const auto& [time, seconds] : stated) {
-        if (seconds >= kSteadySeconds) continue;
-        const auto [known, is_new] = found.try_emplace(name, seconds);
-        if (!is_new) known->second = std::min(known->second, seconds);
-      }
-    }
-    if (found.empty()) return found;
+  void add_computed(ShortValues& found) const {
     for (size_t before = 0; before != found.size();) {
       before = found.size();
       for (const Pattern* derived : patterns_.derived()) {
@@ -380,10 +484,9 @@ class RowMaker {
         }
       }
     }
-    return found;
   }
 
-  static void add_short_values(std::map<std::string, double> found, Record& row) {
+  static void add_short_values(ShortValues found, Record& row) {
     if (found.empty()) return;
     for (const auto& [name, seconds] : found) {
       const auto [known, is_new] = row.short_values.edit().try_emplace(name, seconds);
@@ -452,7 +555,7 @@ class RowMaker {
   Common<std::string> step_before_;  // of the row before
   const ValueSources sources_;
   const bool shows_analyser_;
-  std::vector<RateTimes> rates_;
+  std::vector<Rate> rates_;
   std::vector<RowOrigin> origins_;  // of the rows
   // The columns of lines, of rows and of repeats, and those of the latter two by those before.
   const std::shared_ptr<RowColumns> line_columns_ = std::make_shared<RowColumns>();

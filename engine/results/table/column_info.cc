@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "engine/base/text.h"
+#include "engine/workflow/column_order.h"
 
 namespace tally {
 namespace {
@@ -54,10 +55,8 @@ std::string statistic_key(const Column& column) {
 }
 
 std::string column_key(const Column& column) {
-  const std::string& name = column.name.value;
-  if (column.relative_to.empty() && column.statistic != nullptr) return statistic_key(column);
-  if (column.relative_to.empty() || !column.expression.value.empty()) return name;
-  return column.title.empty() || column.title == name ? name + "_relative" : column.title;
+  const bool of_repeats = column.relative_to.empty() && column.statistic != nullptr;
+  return of_repeats ? statistic_key(column) : value_name(column);
 }
 
 void find_types(const std::vector<Record>& rows, std::vector<TableColumn>& columns) {

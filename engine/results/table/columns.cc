@@ -22,6 +22,7 @@
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/marks.h"
 #include "engine/results/table/repeats.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
@@ -405,9 +406,22 @@ void add_in_repeats(const ResultContext& context, const Column& column, const Re
     repeats[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
 }
 
+std::vector<const Column*> columns_in_order(const Benchmark& benchmark,
+                                            const std::vector<Column>& columns,
+                                            const Records& records,
+                                            const std::vector<Record>& rows) {
+  std::optional<std::set<std::string>> known;
+  const auto is_value = [&](const std::string& name) {
+    if (!known) known = known_names(rows, &records);
+    return known->count(name) != 0 || is_match_value(benchmark, name);
+  };
+  return column_order(columns, is_value).columns;
+}
+
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows) {
-  for (const Column& column : columns) {
+  for (const Column* one : columns_in_order(context.benchmark, columns, records, rows)) {
+    const Column& column = *one;
     const bool relative = !column.relative_to.empty();
     const bool computed = !column.expression.value.empty();
     if (!computed && !relative && column.better == Better::unknown) continue;

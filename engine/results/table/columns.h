@@ -13,8 +13,8 @@
 
 namespace tally {
 
-// Computes the derived columns among `columns` into `rows`, in order. A column may use those before
-// it. Statistics of expressions are not computed here (add_statistics()).
+// Computes the derived columns among `columns` into `rows`, in the order of column_order().
+// Statistics of expressions are not computed here (add_statistics()).
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows);
 
@@ -23,6 +23,12 @@ void add_derived_columns(const ResultContext& context, const std::vector<Column>
 // where it is added to the rows.
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
                     size_t rows, std::vector<Record>& repeats);
+
+// column_order() of columns that are computed into these rows.
+std::vector<const Column*> columns_in_order(const Benchmark& benchmark,
+                                            const std::vector<Column>& columns,
+                                            const Records& records,
+                                            const std::vector<Record>& rows);
 
 // How a note of a row begins that says why its cell of the column is empty.
 std::string empty_cell(const Column& column);

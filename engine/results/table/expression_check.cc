@@ -186,6 +186,28 @@ void check_status_words(const Text& filter, Diagnostics& diagnostics) {
   }
 }
 
+// `n is 4`: Python may have several objects of one value, so that it is true or false by chance.
+void check_identity(const std::vector<Expression>& expressions, Diagnostics& diagnostics) {
+  for (const Expression& expression : expressions) {
+    std::vector<PythonToken> tokens = tokens_of(expression.text.value);
+    std::erase_if(tokens, [](const PythonToken& token) { return token.kind == TokenKind::space; });
+    const auto is_literal = [&](size_t at) {
+      return at < tokens.size() &&
+             (tokens[at].kind == TokenKind::number || tokens[at].kind == TokenKind::text);
+    };
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].kind != TokenKind::word || tokens[i].text != "is") continue;
+      const bool no = i + 1 < tokens.size() && tokens[i + 1].text == "not";
+      if (!is_literal(i + (no ? 2 : 1)) && (i == 0 || !is_literal(i - 1))) continue;
+      diagnostics.remark(
+          expression.text.mark,
+          fmt::format("{}: `{}` does not compare values", expression.what, no ? "is not" : "is"),
+          fmt::format("write {}", no ? "!=" : "=="));
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
@@ -199,6 +221,7 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
     return strip(text).empty() || text == "true" || text == "false";
   });
   check_all(found, evaluator, diagnostics);
+  if (benchmark.rules.own_columns) check_identity(found, diagnostics);
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
       if (status_is_ours(benchmark))

@@ -163,8 +163,10 @@ bool is_computed(const Column& column) {
 }
 
 // An expression over values of workpackages above alone is their value, too.
-void note_sources(const Benchmark& benchmark, const std::vector<Column>& columns, Repeat& repeat) {
-  for (const Column& column : columns) {
+void note_sources(const Benchmark& benchmark, const std::vector<const Column*>& columns,
+                  Repeat& repeat) {
+  for (const Column* one : columns) {
+    const Column& column = *one;
     if (!is_computed(column) || repeat.from->empty()) continue;
     std::set<std::string> words;
     add_words(column.expression.value, words);
@@ -188,17 +190,19 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
   const bool any = std::ranges::any_of(
       columns, [](const Column& column) { return is_computed(column) && shows_repeats(column); });
   if (!any) return;
+  const std::vector<const Column*> order =
+      columns_in_order(context.benchmark, columns, records, rows);
   std::vector<Record> repeats;
   for (Record& row : rows) {
     for (Repeat& repeat : row.repeats) {
-      note_sources(context.benchmark, columns, repeat);
+      note_sources(context.benchmark, order, repeat);
       repeats.emplace_back().values = std::move(repeat.values);
       repeats.back().state = row.state;
     }
   }
   give_own_columns(repeats);
-  for (const Column& column : columns) {
-    if (is_computed(column)) add_in_repeats(context, column, records, rows.size(), repeats);
+  for (const Column* column : order) {
+    if (is_computed(*column)) add_in_repeats(context, *column, records, rows.size(), repeats);
   }
   size_t at = 0;
   for (Record& row : rows) {

@@ -117,7 +117,8 @@ TEST_CASE("a run step in Tally's own keys") {
 TEST_CASE("analysers and results") {
   Checked checked(
       "name: b\n"
-      "patternset: [{name: p, pattern: {name: v, _: x}}, {name: q, pattern: {name: w, _: x}}]\n"
+      "patternset: [{name: p, pattern: {name: v, _: x}}, {name: q, pattern: {name: w, type: int, "
+      "_: x}}]\n"
       "step: [{name: s, do: echo}, {name: t, do: echo}]\n"
       "analyser:\n"
       "  name: a\n"

@@ -205,3 +205,65 @@ TEST_CASE("a file that no workpackage has is an error where a value is read from
   CHECK(run("v: {_: 'v = $jube_pat_fp', file: w.txt, default: 0}").code == 0);
   CHECK(run("v: {_: 'v = $jube_pat_fp', file: w.txt, null_value: '-'}").code == 0);
 }
+
+TEST_CASE("what is computed from a pattern that matched nothing was not measured either") {
+  struct Case {
+    const char* patterns;  // beside v, which matches, and z and u, which match nothing
+    const char* column;
+    bool error;
+    const char* keys = "";  // of the step
+  };
+  const char* plus = "{name: c, type: float, mode: python, _: '$z + 1'}";
+  const Case cases[] = {
+      {plus, "c", true},
+      {"{name: c, mode: python, _: '$z + 1'}", "c", true},
+      {"{name: c, type: int, mode: python, _: '$z_max + 1'}", "c", true},
+      {"{name: c, mode: text, _: 'x$u'}", "c", true},
+      {"{name: c, mode: shell, _: 'echo x$u'}", "c", true},
+      {"{name: c, type: int, mode: perl, _: '$z + 1'}", "c", true},
+      {"{name: c, mode: python, _: \"'$u' + 'x'\"}", "c", true},
+      {"{name: b, type: float, mode: python, _: '$z + 1'}, {name: c, type: float, mode: python, _: "
+       "'$b + 1'}",
+       "c", true},
+      {plus, "{_: e, expression: 'c * 2'}", true},
+      {plus, "c_max", true},
+      {plus, "{_: c, statistic: median}", true, "repeat: 2, "},
+      {plus, "{_: c, title: r, relative_to: {n: 1}}", true},
+      // It fails in each row, though it has all that it needs.
+      {"{name: c, type: float, mode: python, _: '$v / 0'}", "c", true},
+      {"{name: c, type: float, mode: python, _: '\"abc\"'}", "c", true},
+      {"{name: c, type: float, mode: python, _: '1 / ($v - 1)'}", "c", false},
+      // The file says what a missing value means, or no table shows it.
+      {plus, "{_: c, null_value: '-'}", false},
+      {plus, "{_: e, expression: 'c * 2', null_value: '-'}", false},
+      {"{name: c, type: float, mode: python, default: 3, _: '$z + 1'}", "c", false},
+      {"{name: c, type: float, mode: python, default: 3, _: '$v / 0'}", "c", false},
+      {"{name: d, type: float, default: 2, _: 'z=(.)'}, {name: c, type: float, mode: python, _: "
+       "'$d + 1'}",
+       "c", false},
+      {plus, "v", false},
+      {"{name: m, type: float, _: 'v=(2)'}, {name: c, type: float, mode: python, _: '$m + 1'}", "c",
+       false},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.patterns);
+    CAPTURE(one.column);
+    const Shell shell;
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "parameterset: {name: p, parameter: {name: n, type: int, _: [1, 2]}}\n"
+               "step: {name: s, kind: run, " +
+                   std::string(one.keys) + "use: p, do: 'echo v=$n'}\n" +
+                   "patternset: {name: o, pattern: [{name: v, type: float, _: 'v=(.)'}, {name: z, "
+                   "type: float, _: 'z=(.)'}, {name: u, _: 'z=(.)'}, " +
+                   one.patterns + "]}\n" +
+                   "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+                   "result: {use: a, table: {name: t, column: [n, " +
+                   one.column + "]}}\n");
+    Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == (one.error ? 1 : 0), ran.err);
+    CHECK_MESSAGE(has(ran.err, "error: pattern '") == one.error, ran.err);
+    ran = shell.tally("result run");
+    CHECK_MESSAGE(ran.code == (one.error ? 1 : 0), ran.err);
+  }
+}

@@ -224,6 +224,116 @@ TEST_CASE("the time of a rate is that of its own file, in the unit of its own se
   CHECK(!has(shell.tally("-q run b.yaml").out, "SHORT"));
 }
 
+namespace {
+
+const char* kBothSteps = "[{step: s, file: stdout}, {step: c, file: stdout}]";
+const char* kRate = "{name: r, type: float, measured_over: t, _: 'r=(\\S+)'}";
+const char* kTime = "{name: t, type: float, unit: s, _: 't=(\\S+)'}";
+
+// A step that depends on another, or not.
+std::string step(const char* name, const std::string& command, const std::string& keys = "") {
+  return "- {name: " + std::string(name) + ", kind: run, quiet_check: false, " + keys + "do: '" +
+         command + "'}\n";
+}
+
+const std::string kThen =
+    step("s", "echo t=OWN r=8") + step("c", "echo t=OTHER k=1", "depend: s, ");
+
+}  // namespace
+
+TEST_CASE("the time of a rate is that of the step and of the file that print it") {
+  struct Case {
+    const char* what;
+    std::string patterns, steps, analysed, columns = "r, k", rows = "";
+  };
+  const std::string usual = std::string(kTime) + ", " + kRate;
+  const Case cases[] = {
+      {"of an earlier step", usual, kThen, kBothSteps},
+      {"of the middle of three", usual,
+       step("s", "echo t=OTHER") + step("m", "echo t=OWN r=8", "depend: s, ") +
+           step("c", "echo t=OTHER k=1", "depend: m, "),
+       "[{step: s, file: stdout}, {step: m, file: stdout}, {step: c, file: stdout}]"},
+      {"of one of two", usual,
+       step("s", "echo t=OWN r=8") + step("m", "echo t=OTHER") +
+           step("c", "echo k=1", "depend: [m, s], "),
+       "[{step: m, file: stdout}, {step: s, file: stdout}, {step: c, file: stdout}]"},
+      {"the later rate hides the earlier", usual,
+       step("s", "echo t=OTHER r=1") + step("c", "echo t=OWN r=8 k=1", "depend: s, "), kBothSteps},
+      {"in repeats", usual,
+       step("s", "echo t=OWN r=8") + step("c", "echo t=OTHER k=1", "repeat: 2, depend: s, "),
+       kBothSteps, "{_: r, statistic: median}, k"},
+      {"of repeats", usual,
+       step("s", "echo t=OWN r=8", "repeat: 2, ") + step("c", "echo t=OTHER k=1", "depend: s, "),
+       kBothSteps, "{_: r, statistic: median}, k"},
+      {"of what is computed from the rate",
+       usual + ", {name: d, type: float, mode: python, _: '2 * $r'}", kThen, kBothSteps, "d, k"},
+      {"of a computed rate",
+       std::string(kTime) + ", {name: x, type: float, _: 'r=(\\S+)'}, {name: r, type: float, mode: "
+                            "python, measured_over: t, _: '2 * $x'}",
+       kThen, kBothSteps},
+      {"of a rate that is computed with the later time",
+       std::string(kTime) + ", {name: x, type: float, _: 'x=(\\S+)'}, {name: r, type: float, mode: "
+                            "python, measured_over: t, _: '$x / $t'}",
+       step("s", "echo t=OTHER x=8") + step("c", "echo t=OWN k=1", "depend: s, "), kBothSteps},
+      {"a computed time",
+       "{name: u, type: float, _: 't=(\\S+)'}, {name: t, type: float, unit: s, mode: python, _: '1 "
+       "* $u'}, " +
+           std::string(kRate),
+       kThen, kBothSteps},
+      {"a computed time of repeats",
+       "{name: u, type: float, _: 't=(\\S+)'}, {name: t, type: float, unit: s, mode: python, _: '1 "
+       "* $u'}, " +
+           std::string(kRate),
+       step("s", "echo t=OWN r=8", "repeat: 2, ") + step("c", "echo t=OTHER k=1", "depend: s, "),
+       kBothSteps, "{_: r, statistic: median}, k"},
+      {"rows of the earlier step", usual,
+       step("s", "echo k=1 t=OWN r=8; echo k=2 t=OWN r=9") +
+           step("c", "echo t=OTHER", "depend: s, "),
+       kBothSteps, "r, k", "rows: k, "},
+      {"of one of two files", usual, step("s", "echo t=OTHER k=1 >a; echo t=OWN r=8 >b"),
+       "{step: s, file: [a, b]}"},
+      {"of one of two files of one entry", usual,
+       step("s", "echo t=OTHER k=1 >a; echo t=OWN r=8 >b"), "{step: s, file: 'a,b'}"},
+      {"of one file of a glob", usual, step("s", "echo t=OTHER k=1 >o.a; echo t=OWN r=8 >o.b"),
+       "{step: s, file: 'o.*'}"},
+      {"through a link", usual, kThen, "{step: c, file: [stdout, s/stdout]}"},
+      {"rows of one file, and another", usual, step("s", "echo k=1 t=OWN r=8; echo t=OTHER >f"),
+       "{step: s, file: [stdout, f]}", "r, k", "rows: k, "},
+      // Where the rate's own say nothing, the others are asked.
+      {"of another file", usual, step("s", "echo t=OWN k=1 >a; echo r=8 >b"),
+       "{step: s, file: [a, b]}"},
+      {"of the step before", usual,
+       step("s", "echo t=OWN") + step("c", "echo r=8 k=1", "depend: s, "), kBothSteps},
+      {"of the step behind", usual,
+       step("s", "echo r=8") + step("c", "echo t=OWN k=1", "depend: s, "), kBothSteps},
+  };
+  const Shell shell;
+  for (const Case& one : cases) {
+    for (const bool is_short : {true, false}) {
+      CAPTURE(one.what);
+      CAPTURE(is_short);
+      std::string steps = one.steps;
+      const auto put = [&](const std::string& word, const char* seconds) {
+        for (size_t at = steps.find(word); at != std::string::npos; at = steps.find(word))
+          steps.replace(at, word.size(), seconds);
+      };
+      put("OWN", is_short ? "0.1" : "5");
+      put("OTHER", is_short ? "5" : "0.1");
+      shell.clear();
+      shell.file("b.yaml",
+                 "name: b\noutpath: run\npatternset: {name: q, pattern: [{name: k, type: int, _: "
+                 "'k=(\\S+)'}, " +
+                     one.patterns + "]}\nstep:\n" + steps + "analyser: {name: a, use: q, " +
+                     one.rows + "analyse: " + one.analysed +
+                     "}\nresult: {use: a, table: {name: t, style: csv, column: [" + one.columns +
+                     "]}}\n");
+      const Ran ran = shell.tally("-q run b.yaml");
+      CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.out, "SHORT") == is_short, (ran.out + ran.err));
+    }
+  }
+}
+
 TEST_CASE("a time of another set is asked where the rate's own files have none") {
   const Shell shell;
   // One set of all files has the time; the rate is in one of them.

@@ -76,6 +76,15 @@ const Row kConditions[] = {
     {"[12.10, 5]", "a == 12.10", "12.10"},
     {"['-1e-4', 6]", "a == -1e-4", "-1e-4"},
     {"['+1e-4', 6]", "not a == +1e-4", "6"},
+    {"['+4', 5]", "a == +4", "+4"},
+    {"['+4', 5]", "a == + 4 and 1 + 4 == 5", "+4"},
+    {"['-0', 5]", "a == -0", "-0"},
+    {"[4, 5]", "a == +4", "4"},
+    {"[0, 5]", "a == -0", "0"},
+    {"['+4', 5]", "a == 4", "the type of 'a' is string"},
+    {"[4, 5]", "a in {4}", "or write str(a), or a list"},
+    {"[4, 5]", "a in {'4'}", "or write str(a), or a list"},
+    {"[4, 5]", "str(a) in {'4'}", "4"},
     {"[1_000, 5]", "a == 1_000 and f'{1}' == '1'", "the type of 'a' is string"},
     {"[1_000, 5]", "a == 1_000", "1_000"},
     {"[true, 5]", "a == 5", "which is neither True nor False"},
@@ -304,7 +313,9 @@ TEST_CASE("what computes with a column needs a type, and validate says so in one
       {"{_: w_cnt, better: higher}", "", "", ""},
       {"{_: w_cnt, statistic: median}", "", "", ""},
       {"w_last", "", "", ""},
-      {"{_: w_avg, null_value: '-'}", "", "", ""},
+      {"{_: w_avg, null_value: '-'}", "", "", "'w_avg' needs numbers"},
+      {"{_: w_median, null_value: '0'}", "", "", "'w_median' needs numbers"},
+      {"{_: w_last, null_value: '-'}", "", "", ""},
       {"{_: w, reference: '> 1'}", "", "", ""},
       {"{_: e, expression: 'w / 2', better: higher}", "", "", ""},
   };
@@ -336,6 +347,106 @@ TEST_CASE("what computes with a column needs a type, and validate says so in one
   shell.file("b.yaml", bench("[4, 5]", relative, "type: int, "));
   ran = shell.tally("-q run b.yaml");
   CHECK_MESSAGE(has(ran.out, "a,r\n4,1.0\n5,1.25\n"), (ran.out + ran.err));
+}
+
+TEST_CASE("a key of a database is no other, whatever stands for a missing value") {
+  const Shell shell;
+  for (const char* type : {"", "type: float, "}) {
+    for (const char* key : {"w_std", "{_: w_std, null_value: '0'}", "{_: w_p95, null_value: ''}"}) {
+      CAPTURE(type);
+      CAPTURE(key);
+      std::string text = bench("[4, 5]", "column: [a, v]");
+      text.insert(text.find("name: w, ") + 9, type);
+      text.insert(text.find("table: {"),
+                  std::string("database: {name: d, file: d.sqlite, key: [a, ") + key + "]}, ");
+      shell.file("b.yaml", text);
+      const Ran ran = shell.tally("validate b.yaml");
+      CHECK_MESSAGE(ran.code == (*type == '\0' ? 2 : 0), ran.err);
+    }
+  }
+}
+
+namespace {
+
+// Pattern w has no type in set q of analyser an, and one in set q2 of analyser an2.
+std::string two_analysers(const std::string& table, const std::string& use = "[an, an2]",
+                          const std::string& step_keys = "") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: p, parameter: {name: a, _: '4,8'}}\n"
+         "patternset:\n- {name: q, pattern: {name: w, _: 'w=(\\S+)'}}\n"
+         "- {name: q2, pattern: {name: w, type: float, _: 'w=(\\S+)'}}\n"
+         "step:\n- {name: s, kind: run, quiet_check: false, " +
+         step_keys + "use: p, do: 'echo w=$a'}\n" +
+         "- {name: s2, kind: run, quiet_check: false, use: p, do: 'echo w=1$a'}\n"
+         "analyser:\n- {name: an, use: q, analyse: {step: s, file: stdout}}\n"
+         "- {name: an2, use: q2, analyse: {step: s2, file: stdout}}\n"
+         "result: {use: " +
+         use + ", table: {name: t, style: csv, " + table + "}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a name needs a type in each analyser whose rows are shown") {
+  const Shell shell;
+  const auto validated = [&](const std::string& text) {
+    shell.file("b.yaml", text);
+    const Ran ran = shell.tally("validate b.yaml");
+    const bool untyped = has(ran.err, "the type of pattern 'w' is string");
+    CHECK(has(ran.err, " is string in rows of step 's") == untyped);
+    CHECK_MESSAGE(ran.code == (untyped ? 2 : 0), ran.err);
+    return ran.code;
+  };
+  for (const char* column :
+       {"{_: w, statistic: median, better: higher}", "{_: w, better: lower}", "w_avg",
+        "{_: w, title: r, relative_to: {a: 4}}", "{_: w, reference: {_: '> 1', of: median}}",
+        "{_: e, expression: 'w_max * 2'}", "{_: w_std, null_value: '-'}"}) {
+    CAPTURE(column);
+    const std::string columns = std::string("column: [a, ") + column + "]";
+    CHECK(validated(two_analysers(columns)) == 2);
+    CHECK(validated(two_analysers(columns, "an")) == 2);
+    CHECK(validated(two_analysers(columns, "an2")) == 0);
+    // What a filter leaves, and whether there are rows, is known after the run.
+    CHECK(validated(two_analysers("filter: \"jube_step_name == 's2'\", " + columns)) == 0);
+    CHECK(validated(two_analysers(columns, "[an, an2]", "active: '$a == 5', ")) == 0);
+    std::string text = two_analysers(columns);
+    text.insert(text.find("name: w, _:") + 9, "type: int, ");
+    CHECK(validated(text) == 0);
+    // A step whose rows nobody sees, because another one that prints the name depends on it.
+    text = two_analysers(columns, "an");
+    text.insert(text.find("name: s2, ") + 10, "depend: s, ");
+    text.replace(
+        text.find("{name: an, use: q, analyse: {step: s, file: stdout}}"), 52,
+        "{name: an, analyse: [{step: s, file: {use: q, _: stdout}}, {step: s2, file: {use: "
+        "q2, _: stdout}}]}");
+    CHECK(validated(text) == 0);
+    text.replace(text.find("use: q2, _: stdout"), 18, "use: q, _: stdout");
+    CHECK(validated(text) == 2);
+  }
+  for (const char* column : {"w_cnt", "w_last", "w", "{_: e, expression: 'w * 2'}"}) {
+    CAPTURE(column);
+    CHECK(validated(two_analysers(std::string("column: [a, ") + column + "]")) == 0);
+  }
+  // `until` is judged by the first analyser that has the metric.
+  const std::string until = "repeat: {min: 6, max: 9, until: {metric: w, half_width: 1%}}, ";
+  CHECK(validated(two_analysers("column: [a]", "an", until)) == 2);
+  std::string text = two_analysers("column: [a]", "an", until);
+  text.insert(text.find("name: w, _:") + 9, "type: int, ");
+  CHECK(validated(text) == 0);
+  // A parameter is no other: it has a type in the set of one step.
+  for (const char* type : {"", "type: int, "}) {
+    CAPTURE(type);
+    text = two_analysers("column: [{_: a, title: r, relative_to: {w: 4}}]");
+    text.insert(text.find("patternset:"), std::string("parameterset: {name: p2, parameter: {name: "
+                                                      "a, type: int, _: '4,8'}}\n"));
+    text.replace(text.find("parameterset: {name: p,"), 13, "parameterset:\n-");
+    text.replace(text.find("\nparameterset: {name: p2"), 14, "\n-");
+    text.insert(text.find("name: a, _:") + 9, type);
+    text.replace(text.find("use: p, do: 'echo w=1"), 6, "use: p2");
+    shell.file("b.yaml", text);
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == (*type == '\0' ? 2 : 0), ran.err);
+    CHECK(has(ran.err, "the type of parameter 'a' is string") == (*type == '\0'));
+  }
 }
 
 TEST_CASE("a value without a type that an expression gives is a number where one is needed") {
@@ -527,6 +638,31 @@ TEST_CASE("conditions that are nested too deeply are an error in words") {
   shell.file("b.yaml", bench("[4]", "column: [a, v], reference: {column: v, _: \"" +
                                         nested("(", "v > 1", 90) + "\"}"));
   CHECK(shell.tally("-q run b.yaml").code == 0);
+}
+
+TEST_CASE("`is` with a number or a text has a note of its own") {
+  const Shell shell;
+  struct Case {
+    const char* filter;
+    const char* says;
+  };
+  const Case cases[] = {{"a is 4", "the filter: `is` does not compare values"},
+                        {"'4' is a", "the filter: `is` does not compare values"},
+                        {"a is not 4", "the filter: `is not` does not compare values"},
+                        {"a is None", nullptr},
+                        {"a == 'this is 4'", nullptr}};
+  for (const Case& one : cases) {
+    CAPTURE(one.filter);
+    shell.file("b.yaml", bench("[4, 5]", std::string("filter: \"") + one.filter + "\", column: [a]",
+                               "type: int, "));
+    for (const char* command : {"validate b.yaml", "-q run b.yaml"}) {
+      const Ran ran = shell.tally(command);
+      CHECK_MESSAGE(ran.code == 0, ran.err);
+      CHECK_MESSAGE(!has(ran.err, "SyntaxWarning"), ran.err);
+      CHECK_MESSAGE(has(ran.err, "does not compare values") == (one.says != nullptr), ran.err);
+      if (one.says != nullptr) CHECK_MESSAGE(has(ran.err, one.says), ran.err);
+    }
+  }
 }
 
 TEST_CASE("divmod, pow and `allowed` take a value without a type for its number") {

@@ -155,6 +155,116 @@ TEST_CASE("what an expression may name is fine") {
   is_fine(speedup("{expression: 'nodes.real + (status == \"done\")'}"));
 }
 
+namespace {
+
+// `columns`: over v, which is the parameter a, in three repeats.
+std::string columns(const std::string& list, const std::string& keys = "") {
+  return "name: b\noutpath: run\n"
+         "parameterset: {name: p, parameter: {name: a, type: int, _: '4,8'}}\n"
+         "patternset: {name: q, pattern: [{name: v, type: float, _: 'v=(\\S+)'}, {name: x, type: "
+         "float, _: 'x=(\\S+)'}]}\n"
+         "step: {name: s, kind: run, quiet_check: false, repeat: 3, use: p, do: 'echo v=$a x=2'}\n"
+         "analyser: {name: an, use: q, analyse: {step: s, file: stdout}}\n"
+         "result: {use: an, table: {name: t, style: csv, " +
+         keys + "column: [a, " + list + "]}}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a column may read one to its right") {
+  struct Case {
+    const char* columns;
+    const char* rows;
+    const char* keys = "";
+  };
+  const Case cases[] = {
+      {"{_: e, expression: 'f * 2'}, {_: f, expression: 'v + 1'}", "4,10.0,5.0\n8,18.0,9.0\n"},
+      {"{_: e, expression: '$f * 2'}, {_: f, expression: 'v + 1'}", "4,10.0,5.0\n8,18.0,9.0\n"},
+      {"{_: g, expression: 'e * 2'}, {_: e, expression: 'f * 2'}, {_: f, expression: 'v + 1'}",
+       "4,20.0,10.0,5.0\n8,36.0,18.0,9.0\n"},
+      {"{_: e, expression: 'r * 2'}, {_: v, title: r, relative_to: {a: 4}}",
+       "4,2.0,1.0\n8,4.0,2.0\n"},
+      {"{_: e, expression: 'v_relative * 2'}, {_: v, relative_to: {a: 4}}",
+       "4,2.0,1.0\n8,4.0,2.0\n"},
+      {"{_: e, expression: 'v_relative * 2'}, {_: v, title: v, relative_to: {a: 4}}",
+       "4,2.0,1.0\n8,4.0,2.0\n"},
+      {"{_: e, expression: 'f / baseline.f', relative_to: {a: 4}}, {_: f, expression: 'v + 1'}",
+       "4,1.0,5.0\n8,1.8,9.0\n"},
+      {"{_: v, title: r, relative_to: {f: 5}, null_value: '-'}, {_: f, expression: 'v + 1'}",
+       "4,1.0,5.0\n8,-,9.0\n"},
+      {"{_: e, expression: 'f * 2', statistic: median}, {_: f, expression: 'v + 1'}",
+       "4,10.0,5.0,3 of 3\n8,18.0,9.0,3 of 3\n"},
+      {"{_: e, expression: 'f * 2', statistic: mean}, {_: f, expression: 'v + 1', statistic: max}",
+       "4,10.0,5.0,3 of 3\n8,18.0,9.0,3 of 3\n"},
+      {"{_: e, expression: 'f * 2'}, {_: f, expression: 'v + 1'}", "8,18.0,9.0\n",
+       "filter: 'e > 10', "},
+      {"{_: e, expression: 'f * 2', reference: '>= 10'}, {_: f, expression: 'v + 1'}",
+       "4,10.0,5.0\n8,18.0,9.0\n"},
+      // The name of a value means the value in the columns to the left.
+      {"{_: e, expression: 'x * 2'}, {_: x, expression: 'v + 1'}", "4,4.0,5.0\n8,4.0,9.0\n"},
+      {"{_: x, expression: 'v + 1'}, {_: e, expression: 'x * 2'}", "4,5.0,10.0\n8,9.0,18.0\n"},
+      {"{_: e, expression: 'g'}, {_: x, expression: 'v + 1'}, {_: g, expression: 'x * 2'}",
+       "4,10.0,5.0,10.0\n8,18.0,9.0,18.0\n"},
+  };
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.columns);
+    shell.clear();
+    shell.file("b.yaml", columns(one.columns, one.keys));
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.out, std::string("\n") + one.rows), (ran.out + ran.err));
+  }
+  // compare takes the samples of such a column, too.
+  shell.clear();
+  shell.file("b.yaml",
+             columns("{_: e, expression: 'f * 2', better: higher}, {_: f, expression: 'v + 1'}"));
+  REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  const Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK_MESSAGE(has(ran.out, "4,e,10,3,10,3,"), (ran.out + ran.err));
+}
+
+TEST_CASE("columns that cannot be computed are errors before anything runs") {
+  struct Case {
+    const char* columns;
+    const char* says;
+  };
+  const char* no_repeats =
+      "column 'e': a statistic is computed in each repeat, and 'r' is relative to a baseline row";
+  const Case cases[] = {
+      {"{_: e, expression: 'f * 2'}, {_: f, expression: 'e + 1'}",
+       "columns read each other: 'e' reads 'f' reads 'e'"},
+      {"{_: e, expression: 'f * 2'}, {_: f, expression: 'g + 1'}, {_: g, expression: 'e + v'}",
+       "columns read each other: 'e' reads 'f' reads 'g' reads 'e'"},
+      {"{_: h, expression: e}, {_: e, expression: 'f * 2'}, {_: f, expression: 'e + 1'}",
+       "columns read each other: 'e' reads 'f' reads 'e'"},
+      {"{_: e, expression: 'baseline.f', relative_to: {a: 4}}, {_: f, expression: 'e + 1'}",
+       "columns read each other: 'e' reads 'f' reads 'e'"},
+      {"{_: v, title: r, relative_to: {a: 4}}, {_: e, expression: 'r * 2', statistic: median}",
+       no_repeats},
+      {"{_: e, expression: 'r * 2', uncertainty: range}, {_: r, expression: v, relative_to: {a: "
+       "4}}",
+       no_repeats},
+      {"{_: e, expression: 'f', statistic: min}, {_: f, expression: r}, {_: v, title: r, "
+       "relative_to: {a: 4}}",
+       "and 'f' is relative to a baseline row"},
+      // The title of an expression is no name.
+      {"{_: z, title: r, expression: 'v + 1', relative_to: {a: 4}}, {_: e, expression: 'r * 2'}",
+       "column 'e': 'r' is not the name of a value"},
+  };
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.columns);
+    shell.file("b.yaml", columns(one.columns));
+    for (const char* command : {"validate b.yaml", "run b.yaml"}) {
+      const Ran ran = shell.tally(command);
+      CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err, one.says), ran.err);
+    }
+  }
+}
+
 TEST_CASE("a column whose expression fails in each row is no success") {
   const Shell shell;
   shell.file("b.yaml", speedup("{expression: time / (nodes - nodes), relative_to: {nodes: 1}}"));

@@ -710,7 +710,7 @@ TEST_CASE("the script of a pack") {
       {"mem", "+1G", "2G"},
       {"mem", "1kb", "2kb"},
       {"mem", "0", "0"},
-      {"mem", "9000000000000000000", "9223372036854775807"},
+      {"mem", "9000000000000000000", "18000000000000000000"},
   }};
   for (const auto& [option, asked, grown] : amounts) {
     const std::string line = std::string("#SBATCH --") + option + "=";

@@ -81,8 +81,10 @@ TEST_CASE("where: a parameter has its type, and what is easily taken for another
   CHECK(kept("len(range(n)) + [0, 2, 4, 6, 8][min(2, int(n))] == 8", numbers, "n") == "4\n");
   CHECK(kept("n", "{name: n, _: [0, 1, 0.0]}", "n") == "1\n");
   CHECK(error_of("n in {1, 2}", numbers) ==
-        "Cannot evaluate the rule \"n in {1, 2}\": the type of 'n' is string: give it `type: int`, "
-        "or compare it with a text, as in n == '1'");
+        "Cannot evaluate the rule \"n in {1, 2}\": the type of 'n' is string, and a set or "
+        "dictionary "
+        "takes it neither for a number nor for a text: give it `type: int`, or write str(n), or a "
+        "list");
   const std::string amp = "{name: amp, _: [false, true]}";
   for (const char* rule : {"amp", "not amp", "amp and w", "amp == True", "amp in (True,)"}) {
     CHECK(error_of(rule, amp + ", {name: w, type: int, _: 1}") ==
