@@ -4,11 +4,9 @@
 #include <filesystem>
 #include <string>
 
-namespace tally::testing {
+#include "tests/support/suites.h"
 
-// The suite of tests whose tally opens a library at run time, which a static one cannot: its
-// acceptance test leaves them out.
-inline constexpr const char* kOpensALibrary = "opens a library at run time";
+namespace tally::testing {
 
 struct Ran {
   int code = 0;  // exit code, or 128 + signal

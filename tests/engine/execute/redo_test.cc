@@ -14,6 +14,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "tests/engine/execute/run_fixture.h"
+#include "tests/support/suites.h"
 
 using namespace tally;
 using namespace tally::testing;
@@ -338,7 +339,8 @@ TEST_CASE("a killed engine's environment file is removed; a link in its place is
   CHECK_FALSE(run.has("000000_s/.environment"));
 }
 
-TEST_CASE("standard output is not written through a link that somebody planted") {
+TEST_CASE("standard output is not written through a link that somebody planted" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   RunFixture run;
   const std::string outside = run.folder.write("outside", "precious\n");
   run.add(step_of(
@@ -353,7 +355,8 @@ TEST_CASE("standard output is not written through a link that somebody planted")
 }
 
 TEST_CASE(
-    "a request to stop that nobody has seen ends the program; one that was answered does not") {
+    "a request to stop that nobody has seen ends the program; one that was answered does not" *
+    doctest::test_suite(tally::testing::kSeesProcesses)) {
   for (const bool seen : {false, true}) {
     CAPTURE(seen);
     const pid_t child = fork();

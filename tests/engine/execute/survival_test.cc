@@ -15,6 +15,7 @@
 #include <sstream>
 
 #include "tests/engine/execute/run_fixture.h"
+#include "tests/support/suites.h"
 
 using namespace tally;
 using namespace tally::testing;
@@ -400,7 +401,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("two engines on one run: the second is told so") {
+TEST_CASE("two engines on one run: the second is told so" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   RunFixture run;
   run.add(
       step_of("s", {"touch $jube_benchmark_home/here; while [ ! -e $jube_benchmark_home/go ]; do "
@@ -474,7 +476,8 @@ TEST_CASE("a disk that fills up: one sentence, and the run can be continued") {
   CHECK(summary.exit_code() == 0);
 }
 
-TEST_CASE("a file in the way, a vanished work directory") {
+TEST_CASE("a file in the way, a vanished work directory" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   RunFixture run;
   run.folder.write("out", "a file");
   RunSummary summary;

@@ -1,4 +1,5 @@
 #include "engine/expand/evaluator.h"
+#include "tests/support/suites.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -83,7 +84,8 @@ TEST_CASE("python: one expression's variables do not reach another") {
   CHECK(value(*e, Mode::python, "leak") == "error: name 'leak' is not defined");
 }
 
-TEST_CASE("python: no python3 is one clear error") {
+TEST_CASE("python: no python3 is one clear error" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   const char* path = getenv("PATH");
   REQUIRE(path != nullptr);
   const std::string before = path;
@@ -106,7 +108,8 @@ TEST_CASE("shell: standard output as it came, in the given directory") {
   CHECK(value(*e, Mode::shell, "head -c 300000 /dev/zero | tr '\\0' a >&2; echo fine") == "fine\n");
 }
 
-TEST_CASE("shell: a directory that is not there is an error") {
+TEST_CASE("shell: a directory that is not there is an error" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   std::string gone = "/tmp/tally-gone-XXXXXX";
   REQUIRE(mkdtemp(gone.data()) != nullptr);
   REQUIRE(rmdir(gone.c_str()) == 0);

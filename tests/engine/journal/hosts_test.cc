@@ -18,6 +18,7 @@
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
 #include "engine/run/run_directory.h"
+#include "tests/support/suites.h"
 
 using namespace tally;
 
@@ -257,7 +258,8 @@ size_t setups_in(const std::string& run) {
 
 }  // namespace
 
-TEST_CASE("an engine that is suspended keeps its run, whoever tries to take it") {
+TEST_CASE("an engine that is suspended keeps its run, whoever tries to take it" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   for (const std::string host : {"login1", "login2"}) {
     for (int tries = 1; tries <= 3; ++tries) {
       const Folder folder;

@@ -15,6 +15,7 @@
 
 #include "engine/journal/journal.h"
 #include "engine/journal/lease.h"
+#include "tests/support/suites.h"
 
 using namespace tally;
 
@@ -234,7 +235,8 @@ TEST_CASE("what is known of an attempt is forgotten with it") {
   CHECK(uses.empty());
 }
 
-TEST_CASE("a second engine is told who has the run, in the same process and in another") {
+TEST_CASE("a second engine is told who has the run, in the same process and in another" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   Folder folder;
   auto journal = create(folder);
   const std::string expected = "run 000003 is in use by tally on host";
