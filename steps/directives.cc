@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/job_options.h"
+#include "engine/workflow/scheduler_table.h"
 #include "steps/kinds.h"
 
 namespace tally {
@@ -20,7 +21,8 @@ std::string value_of(const NamedValues& values, const Lookup& lookup, std::strin
 }
 
 // Whether each use of the option asks for something more.
-bool adds_up(const std::string& scheduler, const std::string& name) {
+bool adds_up(const Step& step, const std::string& scheduler, const std::string& name) {
+  if (step.scheduler) return adds_up(*step.scheduler, name);
   return (scheduler == "pbs" && (name == "l" || name == "W")) ||
          (scheduler == "lsf" && name == "R");
 }
@@ -70,6 +72,12 @@ std::string to_script(const std::string& signal) {
   return signal.find_first_of("Bb") < colon ? signal : "B" + signal;
 }
 
+// For a script that opens them itself.
+void add_output_paths(NamedValues& values, const Lookup& lookup) {
+  values.emplace_back("stdout_path", shell_quote(value_of(values, lookup, "stdoutlogfile")));
+  values.emplace_back("stderr_path", shell_quote(value_of(values, lookup, "stderrlogfile")));
+}
+
 }  // namespace
 
 NamedValues platform_options(const Lookup& lookup) {
@@ -99,8 +107,19 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   NamedValues own = step_options(step, lookup);
   // The step's value of an option replaces its platform's, also where it is false.
   std::erase_if(site, [&](const auto& option) {
-    return !adds_up(scheduler, option.first) && has_option(own, option.first);
+    return !adds_up(step, scheduler, option.first) && has_option(own, option.first);
   });
+  if (step.scheduler) {
+    std::string value;  // the last that was asked for
+    const NamedValues given = values;
+    const Lookup both = [&](std::string_view name) {
+      value = value_of(given, lookup, name);
+      return &value;
+    };
+    add_table_directives(step, {site, own}, values, both);
+    add_output_paths(values, lookup);
+    return;
+  }
   std::string gpus = value_of(values, lookup, "gpuspernode");
   if (scheduler == "slurm" && !gpus.empty() && gpus != "0") {
     // Slurm takes the last one of several --gres.
@@ -133,8 +152,7 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   const bool pbs = scheduler == "pbs";
   add("stdout_word", pbs ? out + ".pbs" : output_name(step, out, lookup));
   add("stderr_word", pbs ? err + ".pbs" : output_name(step, err, lookup));
-  values.emplace_back("stdout_path", shell_quote(out));
-  values.emplace_back("stderr_path", shell_quote(err));
+  add_output_paths(values, lookup);
 }
 
 // Slurm looks for patterns in the folder of the job, too.

@@ -13,6 +13,14 @@ NamedValues platform_options(const Lookup& lookup);
 // The options of the step itself, with their parameters' values.
 NamedValues step_options(const Step& step, const Lookup& lookup);
 
+// The options of a step's platform that the step's own do not replace, and the step's own.
+struct JobOptions {
+  NamedValues site, own;
+};
+// In table_directives.cc: the same for a scheduler that a table describes. `lookup` knows `values`.
+void add_table_directives(const Step& step, const JobOptions& options, NamedValues& values,
+                          const Lookup& lookup);
+
 // Adds the lines of the options, and values as the directives state them (see kinds.h). `values`
 // has what the step's other keys gave.
 void add_directives(const Step& step, NamedValues& values, const Lookup& lookup);

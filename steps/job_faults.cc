@@ -7,6 +7,7 @@
 #include "engine/base/variables.h"
 #include "engine/expand/substitute.h"
 #include "engine/workflow/job_options.h"
+#include "engine/workflow/scheduler_table.h"
 #include "steps/container.h"
 #include "steps/directives.h"
 #include "steps/kinds.h"
@@ -73,7 +74,9 @@ class JobFaults {
   void check_option(const std::string& name, std::string value, JobFault fault) {
     if (has_dollar_name(name)) return;
     if (has_dollar_name(value)) value.clear();  // the name alone may be wrong
-    std::optional<OptionFault> found = option_fault(scheduler_, name, value, requests_);
+    std::optional<OptionFault> found =
+        step_.scheduler ? option_fault(*step_.scheduler, name, value, requests_)
+                        : option_fault(scheduler_, name, value, requests_);
     if (!found) return;
     fault.message = std::move(found->message);
     fault.hint = std::move(found->hint);
@@ -152,9 +155,12 @@ class JobFaults {
 
   void check_text(const char* what, const std::string& value, JobFault fault) {
     if (has_dollar_name(value)) return;
-    std::string why = directive_fault(scheduler_, value);
+    const SchedulerTable* table = step_.scheduler.get();
+    std::string why = table != nullptr ? directive_fault(*table, value)
+                                       : directive_fault(scheduler_, value);
     if (why.empty()) {
-      why = request_fault(scheduler_, what, value);
+      why = table != nullptr ? request_fault(*table, what, value)
+                             : request_fault(scheduler_, what, value);
       if (!why.empty()) why = fmt::format("'{}' {}", value, why);
     }
     if (why.empty()) return;

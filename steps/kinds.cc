@@ -86,7 +86,8 @@ void add_derived(const Step& step, Named& values, const Lookup& lookup) {
     values.emplace_back("timelimit_seconds", std::to_string(seconds));
     const long long minutes = (seconds + 59) / 60;
     values.emplace_back("timelimit_minutes", std::to_string(minutes));
-    leave_out_early_signal(values, lookup, minutes);
+    // A table's scheduler sends it when it is told to.
+    if (!step.scheduler) leave_out_early_signal(values, lookup, minutes);
   }
 }
 
@@ -329,7 +330,9 @@ const std::vector<std::string_view>& TallyKinds::value_names() const {
         "launch_line", "tmp_word", "cache_word",
         // of the directives of its job script
         "job_name_word", "queue_word", "account_word", "memory_word", "gpus_word", "hint_word",
-        "signal_word", "stdout_word", "stderr_word", "stdout_path", "stderr_path"};
+        "signal_word", "stdout_word", "stderr_word", "stdout_path", "stderr_path",
+        // of the head of a script for a scheduler that a table describes
+        "directives", "script_begin", "job_variables", "job_early"};
     std::ranges::sort(list);
     return list;
   }();

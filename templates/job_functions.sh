@@ -9,7 +9,8 @@
 #   job_end
 #
 # and may set before the first line: job_pack_end (of a member of a pack: what it says of itself when the time of the pack
-# is over, which is no time limit of its own), job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
+# is over, which is no time limit of its own), job_id, job_name, job_restarts (by the scheduler's variables), job_early (the
+# longest time in seconds before the limit at which a signal comes), job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
 # job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
 # Without arguments the functions are defined and nothing is done: the script of a pack uses them.
 # STATUS_FILE has the exit status, whole or not at all, and further lines: "restart N" of a job that was started again,
@@ -20,11 +21,13 @@
 
 job_status_file=$1 job_done_file=$2 job_error_file=$3 job_reason_file=$4
 job_owner_file=${1:-.job}.job job_begun_file=${1:-.job}.begun
-job_id=${SLURM_JOB_ID-}${PBS_JOBID-}${LSB_JOBID-}
+# Set by scripts for schedulers that a table describes.
+job_id=${job_id:-${SLURM_JOB_ID-}${PBS_JOBID-}${LSB_JOBID-}}
+job_name=${job_name:-${SLURM_JOB_NAME-}}
 # The id of one task of an array may be the id of the whole array, too.
 job_slurm_id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
 job_slurm_id=${job_slurm_id:-${SLURM_JOB_ID-}}
-job_restarts=${SLURM_RESTART_COUNT:-0}
+job_restarts=${job_restarts:-${SLURM_RESTART_COUNT:-0}}
 job_begun="${job_slurm_id:-${job_id:-none}} $job_restarts"
 job_task_failed='^srun: error: .*: tasks? [0-9,-]+: '
 job_program='' job_watcher='' job_signalled=0 job_said=0 job_over=0
@@ -60,6 +63,8 @@ job_end() {
     [ -z "$job_done_file" ] || rm -f "$job_done_file"
     job_touch "$job_error_file"
   fi
+  # Grid Engine starts a job anew that ends with 99, and holds one for ever that ends with 100.
+  case $status in 99 | 100) [ -n "${SLURM_JOB_ID-}" ] || exit 1 ;; esac
   exit "$status"
 }
 
@@ -76,8 +81,8 @@ job_module_failed() { job_stop "a module cannot be loaded: $(sed -n "${BASH_LINE
 
 # The folder is another job's by now, or the end of this one has been taken note of: nothing is touched.
 job_check_owner() {
-  [ -n "${SLURM_JOB_NAME-}" ] && [ -e "$job_owner_file" ] || return 0
-  [ "$(cat "$job_owner_file")" != "$SLURM_JOB_NAME" ] || return 0
+  [ -n "$job_name" ] && [ -e "$job_owner_file" ] || return 0
+  [ "$(cat "$job_owner_file")" != "$job_name" ] || return 0
   if [ "$job_restarts" -eq 0 ]; then
     echo "$job_owner_file: this folder belongs to another job of its run, or its result has been taken" >&2
   fi
@@ -88,8 +93,8 @@ job_check_owner() {
 # first to start claims the folder, by a name that can be made once only; the other one touches nothing.
 job_claim() {
   local claim id=${job_slurm_id:-$job_id}
-  [ -n "${SLURM_JOB_NAME-}" ] && [ -n "$job_status_file" ] && [ -e "$job_owner_file" ] || return 0
-  claim=$job_status_file.claim-$SLURM_JOB_NAME
+  [ -n "$job_name" ] && [ -n "$job_status_file" ] && [ -e "$job_owner_file" ] || return 0
+  claim=$job_status_file.claim-$job_name
   rm -f "$claim.$id"
   echo "$id" > "$claim.$id" || job_stop "'$claim.$id' cannot be written"
   # Some file systems have no hard links.
@@ -167,7 +172,9 @@ job_make_folders() {
 # minute earlier than it was asked to. Without a warning it comes at the limit itself.
 job_longest_warning() {
   local minutes=${job_warning:-0}
-  if [ "${job_lead:-0}" -gt 0 ]; then
+  if [ -n "${job_early-}" ]; then
+    echo "$job_early"
+  elif [ "${job_lead:-0}" -gt 0 ]; then
     echo $((job_lead + 60))
   elif [ -n "${SLURM_JOB_ID-}" ]; then
     echo 0
@@ -244,7 +251,8 @@ job_told() {
   job_ask
   # The signal may have ended squeue, too.
   [ "$job_cause" != unknown ] || job_ask
-  if [ "$job_cause" = ended ]; then exit 143; fi
+  # Slurm ends all processes of a job. Others may end the script alone: it waits for its program.
+  if [ "$job_cause" = ended ] && { [ -n "${SLURM_JOB_ID-}" ] || [ -z "$job_program" ]; }; then exit 143; fi
   job_told_by=$job_cause
   job_signalled=1
   time_is_up=0
@@ -330,6 +338,12 @@ job_lost_node() {
   job_reason "${words#srun: error: }"
 }
 
+# The shell that starts the program waits for its end when both are told to end. Of Slurm's jobs srun is told.
+job_start() {
+  [ -n "${SLURM_JOB_ID-}" ] || trap : TERM
+  "$@"
+}
+
 # Runs a command, most often a function of the script, as the job's program; leaves its exit status in $status; 4: ended
 # by the time limit. In the background, for a shell takes no signal while it waits in the foreground; in a process group
 # of its own.
@@ -337,7 +351,7 @@ job_run() {
   local code
   job_said=$(stat -L -c %s "$stderr" 2> /dev/null)
   set -m
-  "$@" &
+  job_start "$@" &
   job_program=$!
   if [ -n "${SLURM_JOB_ID-}" ] && [ "${SLURM_KILL_BAD_EXIT-1}" != 0 ]; then
     job_end_tasks_of_failed &
@@ -360,6 +374,8 @@ job_run() {
   job_over=1
   if job_lost_node; then
     :
+  elif [ "$job_told_by" = ended ]; then
+    exit 143
   elif [ -n "$job_told_by" ]; then
     job_take_signal
   elif [ -n "${SLURM_JOB_ID-}" ]; then

@@ -420,6 +420,16 @@ class BenchmarkBuilder {
 void build_benchmark(const Element& element, const SetFile& home, SetBuilder& sets,
                      Benchmark* benchmark, Diagnostics& diagnostics) {
   BenchmarkBuilder(home, sets, benchmark, diagnostics).build(element);
+  for (Step& step : benchmark->steps) {
+    for (const Text& name : step.use) {
+      const auto set = benchmark->parameter_sets.find(name.value);
+      if (set == benchmark->parameter_sets.end()) continue;
+      for (const Parameter& parameter : set->second.parameters) {
+        if (parameter.name.value == "scheduler")
+          step.scheduler = sets.files().table(parameter.value.value);
+      }
+    }
+  }
 }
 
 }  // namespace tally

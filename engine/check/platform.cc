@@ -138,18 +138,25 @@ Element job_set(const Element& platform, const std::string& file) {
   return set;
 }
 
-Element submit_set(const Element& platform, const std::string& file) {
-  Element set = set_element("parameterset", "executeset", file, template_mark(platform));
-  if (const Attribute* launcher = platform.find("launcher")) {
-    Text value = launcher->value;
-    if (strip(value.value) == "none") value.value.clear();
-    // $tasks and similar names belong to the step. Their dollars are doubled, so that they survive
-    // until the step's values are known.
-    for (size_t at = 0; (at = value.value.find('$', at)) != std::string::npos; at += 2) {
-      value.value.insert(at, 1, '$');
-    }
-    set.children.push_back(parameter("starter", value));
+void add_launcher(Text value, Element* set) {
+  if (strip(value.value) == "none") value.value.clear();
+  // $tasks and similar names belong to the step. Their dollars are doubled, so that they survive
+  // until the step's values are known.
+  for (size_t at = 0; (at = value.value.find('$', at)) != std::string::npos; at += 2) {
+    value.value.insert(at, 1, '$');
   }
+  set->children.push_back(parameter("starter", value));
+}
+
+Element submit_set(const Element& platform, const std::string& file, const SchedulerTable* table) {
+  Element set = set_element("parameterset", "executeset", file, template_mark(platform));
+  const Attribute* launcher = platform.find("launcher");
+  if (table != nullptr) {
+    set.children.push_back(parameter("scheduler", {table->name, platform.mark}));
+    set.children.push_back(parameter("submit", {table->submit.front(), platform.mark}));
+    if (launcher == nullptr) add_launcher({table->launcher, platform.mark}, &set);
+  }
+  if (launcher != nullptr) add_launcher(launcher->value, &set);
   if (const Attribute* mpi = platform.find("mpi")) {
     set.children.push_back(parameter("site_mpi", {"--mpi=" + mpi->value.value, mpi->value.mark}));
   }
@@ -165,7 +172,8 @@ Element submit_set(const Element& platform, const std::string& file) {
 
 class PlatformAdder {
  public:
-  explicit PlatformAdder(Diagnostics& diagnostics) : diagnostics_(diagnostics) {}
+  PlatformAdder(const TableFinder& table_of, Diagnostics& diagnostics)
+      : table_of_(table_of), diagnostics_(diagnostics) {}
 
   void add(Element* parent) {
     std::vector<Element> sets;
@@ -180,11 +188,17 @@ class PlatformAdder {
       }
       seen_ = child.mark;
       check_container(child);
-      std::string scheduler(strip(child.get("scheduler", "slurm")));
+      const Attribute* scheduler = child.find("scheduler");
+      const size_t errors = diagnostics_.error_count();
+      const SchedulerTable* table = scheduler == nullptr ? nullptr : table_of_(scheduler->value);
+      if (diagnostics_.error_count() > errors) continue;
       std::string file(strip(child.get("template")));
-      if (file.empty()) file = scheduler + "/platform.yaml";
+      if (file.empty()) {
+        file = std::string(table != nullptr ? "schedulers" : strip(child.get("scheduler", "slurm"))) +
+               "/platform.yaml";
+      }
       sets.push_back(job_set(child, file));
-      sets.push_back(submit_set(child, file));
+      sets.push_back(submit_set(child, file, table));
       sets.push_back(set_element("fileset", "jobfiles", file, template_mark(child)));
       sets.push_back(set_element("substituteset", "executesub", file, template_mark(child)));
     }
@@ -201,6 +215,7 @@ class PlatformAdder {
     }
   }
 
+  const TableFinder& table_of_;
   Diagnostics& diagnostics_;
   Mark seen_;
 };
@@ -213,8 +228,8 @@ const std::vector<std::string>& platform_sets() {
   return names;
 }
 
-void add_platform_sets(Element* root, Diagnostics& diagnostics) {
-  PlatformAdder(diagnostics).add(root);
+void add_platform_sets(Element* root, const TableFinder& table_of, Diagnostics& diagnostics) {
+  PlatformAdder(table_of, diagnostics).add(root);
 }
 
 std::string platforms_of(const Element& parent) {

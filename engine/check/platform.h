@@ -2,11 +2,13 @@
 // Internal to check/.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "engine/base/diagnostics.h"
 #include "engine/read/document.h"
+#include "engine/workflow/scheduler_table.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -17,8 +19,10 @@ const std::vector<std::string>& platform_sets();
 
 // Every element that holds a `platform` gets the four sets that the platform describes. They are
 // the sets of its template (`init_with`) with the site's values. Tags must have been applied. More
-// than one remaining platform in a file is an error.
-void add_platform_sets(Element* root, Diagnostics& diagnostics);
+// than one remaining platform in a file is an error. `table_of` gives the table of the scheduler
+// that a platform names; null: it has none, or an error was reported.
+using TableFinder = std::function<const SchedulerTable*(const Text& scheduler)>;
+void add_platform_sets(Element* root, const TableFinder& table_of, Diagnostics& diagnostics);
 
 // "jsc (slurm)" for a file that describes platforms and has no step. Empty for any other file.
 std::string platforms_of(const Element& root);

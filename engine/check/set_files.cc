@@ -11,6 +11,7 @@
 #include "engine/check/tags_and_selection.h"
 #include "engine/read/input_files.h"
 #include "engine/read/reader.h"
+#include "engine/read/scheduler_file.h"
 
 namespace tally {
 
@@ -37,22 +38,29 @@ bool is_file(const std::string& path, const ReadOptions& options) {
          (options.stored.count(path) > 0 || !std::filesystem::is_directory(path, error));
 }
 
+// Schedulers that have no table: Slurm is the engine's own, and `local` is none.
+bool has_no_table(const std::string& scheduler) {
+  return contains(std::vector<std::string>{"", "slurm", "local", "pbs", "lsf"}, scheduler);
+}
+
 // Finds the file by its name as written. Otherwise the name is that of a platform: NAME.yaml, or
-// NAME/platform.yaml as in the shipped templates.
+// NAME/platform.yaml as in the shipped templates, or of a scheduler's table.
 std::string find_set_file(const std::string& name, const std::vector<std::string>& directories,
                           const ReadOptions& options) {
   std::string path = find_file(name, directories, options);
   if (is_file(path, options) || name.find_first_of("./") != std::string::npos) return path;
-  for (const char* ending : {".yaml", "/platform.yaml"}) {
-    path = find_file(name + ending, directories, options);
+  for (const std::string& file : {name + ".yaml", name + "/platform.yaml", scheduler_file(name)}) {
+    path = find_file(file, directories, options);
     if (is_file(path, options)) return path;
   }
   return {};
 }
 
 // The names without an ending under which find_set_file() finds a file.
-std::vector<std::string> platforms_in(const std::vector<std::string>& directories) {
+std::vector<std::string> platforms_in(std::vector<std::string> directories) {
   std::vector<std::string> names;
+  for (const std::string& directory : std::vector<std::string>(directories))
+    directories.push_back(join_path(directory, scheduler_folder));
   for (const std::string& directory : directories) {
     std::error_code error;
     for (std::filesystem::directory_iterator entry(directory.empty() ? "." : directory, error), end;
@@ -105,8 +113,8 @@ const SetFile* SetFiles::add_main(const Document& document, const Element& filte
   file->document.path = document.path;
   file->document.is_xml = document.is_xml;
   file->document.root = filtered_root;
-  add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(filtered_root);
+  add_platforms(file.get());
   read_.main_directory = directory_of(document.path);
   for (const std::string& path : file->include_paths) {
     read_.main_paths.push_back(join_path(read_.main_directory, expand_path(path)));
@@ -125,11 +133,72 @@ std::string SetFiles::hint_for(const std::string& name,
   return hint.empty() ? "searched in: " + join(directories, ", ") : hint;
 }
 
+std::vector<std::string> SetFiles::set_folders(const SetFile& home) const {
+  const std::string directory = directory_of(home.path);
+  return include_directories(IncludeKind::set, read_, home.include_paths, directory, directory);
+}
+
+std::shared_ptr<const SchedulerTable> SetFiles::table(const std::string& scheduler) const {
+  const auto known = tables_.find(scheduler);
+  return known == tables_.end() ? nullptr : known->second;
+}
+
+std::shared_ptr<const SchedulerTable> SetFiles::read_table(const std::string& path) {
+  const std::string name = table_of_file(path);
+  const auto [known, fresh] = tables_.try_emplace(name);
+  if (!fresh) return known->second;
+  std::string text;
+  if (Status s = load_text(path, read_, NamedBy::file, &text); !s) {
+    diagnostics_.error({}, s.message());
+    return nullptr;
+  }
+  const uint32_t file = sources_.add(path, text);
+  known->second = read_scheduler_table(path, file, text, diagnostics_);
+  return known->second;
+}
+
+const SchedulerTable* SetFiles::find_table(const Text& scheduler,
+                                           const std::vector<std::string>& folders) {
+  const std::string name(strip(scheduler.value));
+  if (has_no_table(name)) return nullptr;
+  if (const auto known = tables_.find(name); known != tables_.end()) return known->second.get();
+  const std::string path = find_file(scheduler_file(name), folders, read_);
+  if (is_file(path, read_)) return read_table(path).get();
+  diagnostics_.error(scheduler.mark,
+                     fmt::format("no table of a scheduler '{}': no file {}", name,
+                                 scheduler_file(name)),
+                     hint_for(name, folders));
+  return nullptr;
+}
+
+// The sets of the platforms that the file describes.
+void SetFiles::add_platforms(SetFile* file) {
+  const std::vector<std::string> folders = set_folders(*file);
+  add_platform_sets(
+      &file->document.root, [&](const Text& name) { return find_table(name, folders); },
+      diagnostics_);
+}
+
+// A scheduler's table stands for a platform that has nothing of its own.
+Document SetFiles::document_of(const std::string& path, const Mark& mark) {
+  const std::string name = table_of_file(path);
+  if (name.empty()) return read_document(path, read_, sources_, diagnostics_);
+  Document document;
+  document.path = path;
+  document.root.name = "jube";
+  read_table(path);
+  Element platform;
+  platform.name = "platform";
+  platform.mark = mark;
+  for (const char* key : {"name", "scheduler"})
+    platform.attributes.push_back({{key, mark}, {name, mark}});
+  document.root.children.push_back(std::move(platform));
+  return document;
+}
+
 const SetFile* SetFiles::open(const std::string& name, const SetFile& home, const Mark& mark) {
   if (name.empty()) return &home;
-  std::string directory = directory_of(home.path);
-  auto directories =
-      include_directories(IncludeKind::set, read_, home.include_paths, directory, directory);
+  const std::vector<std::string> directories = set_folders(home);
   std::string path = find_set_file(name, directories, read_);
   if (path.empty()) {
     diagnostics_.error(mark, fmt::format("file '{}' not found", name), hint_for(name, directories));
@@ -141,7 +210,7 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   auto file = std::make_unique<SetFile>();
   file->path = path;
   file->directory = absolute_directory(path, read_);
-  file->document = read_document(path, read_, sources_, diagnostics_);
+  file->document = document_of(path, mark);
   // A file that uses Tally's keys is in Tally's language, and so are the sets that one takes.
   const Rules rules = rules_of(file->document.root, options_.called_as_jube);
   if (rules_.plain_values_as_written || rules.plain_values_as_written) {
@@ -155,8 +224,8 @@ const SetFile* SetFiles::open(const std::string& name, const SetFile& home, cons
   }
   collect_tag_names(file->document.root, &used_tags_);
   if (!keeps_untagged_) remove_untagged(tags_, &file->document.root);
-  add_platform_sets(&file->document.root, diagnostics_);
   file->include_paths = include_paths_of(file->document.root);
+  add_platforms(file.get());
   const SetFile* result = file.get();
   files_[path] = std::move(file);
   return result;

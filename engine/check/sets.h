@@ -52,6 +52,8 @@ class SetFiles {
   // Returns null after an error.
   const SetFile* open(const std::string& name, const SetFile& home, const Mark& mark);
   const std::set<std::string>& used_tags() const { return used_tags_; }
+  // The table of a scheduler that a platform has named. Null: it has none.
+  std::shared_ptr<const SchedulerTable> table(const std::string& scheduler) const;
   // Files that are opened from now on keep what the tags would remove: everything in them is looked
   // at.
   void keep_untagged() {
@@ -60,6 +62,11 @@ class SetFiles {
   }
 
  private:
+  void add_platforms(SetFile* file);
+  std::shared_ptr<const SchedulerTable> read_table(const std::string& path);
+  const SchedulerTable* find_table(const Text& scheduler, const std::vector<std::string>& folders);
+  std::vector<std::string> set_folders(const SetFile& home) const;
+  Document document_of(const std::string& path, const Mark& mark);
   // For a file that is not found.
   std::string hint_for(const std::string& name, const std::vector<std::string>& directories) const;
 
@@ -70,6 +77,8 @@ class SetFiles {
   Diagnostics& diagnostics_;
   ReadOptions read_;                                       // includes what the main file adds
   std::map<std::string, std::unique_ptr<SetFile>> files_;  // null: could not be read
+  // By name; null: it could not be read.
+  std::map<std::string, std::shared_ptr<const SchedulerTable>> tables_;
   std::set<std::string> used_tags_;
   bool keeps_untagged_ = false;
 };
@@ -81,6 +90,7 @@ class SetBuilder {
       : files_(files), rules_(rules), kinds_(kinds), diagnostics_(diagnostics) {}
 
   const Rules& rules() const { return rules_; }
+  const SetFiles& files() const { return files_; }
   // Adds every set among `parent`'s children.
   void add_all(const Element& parent, const SetFile& home, Benchmark* benchmark);
   // Adds the sets that `use from="..."` names. Returns, for each name in `names`, the set's name in

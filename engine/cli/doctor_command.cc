@@ -88,7 +88,7 @@ class Doctor {
   void look_at_jobs() {
     head("Jobs");
     std::vector<std::pair<std::string, std::string>> facts;
-    const Status described = make_scheduler()->describe(&facts);
+    const Status described = make_slurm()->describe(&facts);
     for (const auto& [name, value] : facts) line(name, value);
     if (!described)
       missing("Scheduler", described.message(),

@@ -120,9 +120,13 @@ Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
     status = journal.add_session(facts);
   }
   if (status) status = execute(run, settings, parts, summary);
-  if (benchmark.rules.machine_is_watched && status && !summary->interrupted)
-    status = collect_job_use(journal, *make_scheduler(),
-                             std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
+  if (benchmark.rules.machine_is_watched && status && !summary->interrupted) {
+    std::unique_ptr<Scheduler> scheduler;
+    status = scheduler_of(journal, &scheduler);
+    if (status)
+      status = collect_job_use(journal, *scheduler,
+                               std::chrono::seconds(shows_job_use(benchmark) ? 20 : 0));
+  }
   if (const std::string load = load_average(); status && !load.empty())
     status = journal.add_fact("Load at end", load);
   return status;

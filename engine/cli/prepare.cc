@@ -227,14 +227,22 @@ std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFil
 
 namespace {
 
-// Jobs of Slurm would all fail after the run has begun. Jobs of schedulers that nothing is
-// submitted to say so themselves.
-bool finds_scheduler(const Settings& settings, const Estimate& estimate) {
+// Without the scheduler's commands all jobs would fail after the run has begun. Jobs of schedulers
+// that nothing is submitted to say so themselves.
+bool finds_scheduler(const Settings& settings, const Benchmark& benchmark,
+                     const Estimate& estimate) {
+  std::string whose = "Slurm's `sbatch` and `squeue`";
+  std::vector<std::string> programs = {"sbatch", "squeue"};
+  for (const Step& step : benchmark.steps) {
+    if (!step.scheduler || estimate.schedulers.count(step.scheduler->name) == 0) continue;
+    programs = {step.scheduler->submit.front()};
+    whose = fmt::format("`{}` of {}", programs.front(), step.scheduler->title);
+  }
   if (std::ranges::none_of(estimate.schedulers, is_submitted_to) ||
-      !find_program({"sbatch", "squeue"}, {}).empty())
+      programs.front().find('/') != std::string::npos || !find_program(programs, {}).empty())
     return true;
   print_error(
-      settings, "no folder of PATH has Slurm's `sbatch` and `squeue`: nothing can be submitted",
+      settings, fmt::format("no folder of PATH has {}: nothing can be submitted", whose),
       fmt::format("`{} script FILE` writes the job scripts; a run step without a platform runs "
                   "on this machine",
                   settings.command));
@@ -247,7 +255,7 @@ bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                    std::optional<double> max_node_hours) {
   const Estimate& estimate = planned.estimate;
   if (estimate.jobs == 0) return true;
-  if (!finds_scheduler(settings, estimate)) return false;
+  if (!finds_scheduler(settings, planned.run.benchmark(), estimate)) return false;
   if (settings.quiet) return !refuse(settings, planned, max_node_hours, "nothing was submitted");
   std::cout << fmt::format("{}: {} job{} for {}", planned.run.benchmark().name.value, estimate.jobs,
                            estimate.jobs == 1 ? "" : "s",

@@ -40,7 +40,8 @@ Status look_at_run(const Settings& settings, const RunDirectory& directory, cons
   TRY(journal.has_end(&sight->has_end));
   sight->at_work = run_holder(directory.path).has_value();
   if (settings.called_as_jube) return Status::ok();
-  const std::unique_ptr<Scheduler> scheduler = make_scheduler();
+  std::unique_ptr<Scheduler> scheduler;
+  TRY(scheduler_of(journal, &scheduler));
   sight->asked = jobs_of_run(journal, *scheduler, &sight->jobs, &sight->counts);
   return Status::ok();
 }
@@ -129,7 +130,7 @@ RunProgress progress_of(const std::vector<Journal::Tally>& states, const JobCoun
 }
 
 // Shows the progress of another engine's run until that engine has ended.
-void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std::string& holder) {
+void watch_other(const RunDirectory& directory, const std::string& holder) {
   TerminalOutput output;
   StatusLine line(&output, false, false);
   if (!line.shown()) fmt::print("{}; its end is waited for\n", holder);
@@ -137,11 +138,12 @@ void watch_other(const RunDirectory& directory, Scheduler& scheduler, const std:
   while (run_holder(directory.path)) {
     std::unique_ptr<Journal> journal;
     std::vector<Journal::Tally> states;
+    std::unique_ptr<Scheduler> scheduler;
     if (line.shown() && Journal::open_read_only(directory.path, &journal) &&
-        journal->states(&states)) {
+        journal->states(&states) && scheduler_of(*journal, &scheduler)) {
       std::vector<JobView> views;
       JobCounts counts;
-      const Status asked = jobs_of_run(*journal, scheduler, &views, &counts);
+      const Status asked = jobs_of_run(*journal, *scheduler, &views, &counts);
       RunProgress progress = progress_of(states, counts);
       if (!asked) progress.current = asked.message();
       line.update(progress, StatusLine::Clock::now(),
@@ -190,10 +192,9 @@ int status_command(const Settings& settings, const RunsArgs& args) {
 }
 
 int watch_command(const Settings& settings, const RunsArgs& args) {
-  const std::unique_ptr<Scheduler> scheduler = make_scheduler();
   const auto wait_for_holder = [&](const RunDirectory& directory) {
     const auto holder = run_holder(directory.path);
-    if (holder) watch_other(directory, *scheduler, *holder);
+    if (holder) watch_other(directory, *holder);
     return holder.has_value();
   };
   // Once no engine holds the run, this one follows it to its end and shows the tables.

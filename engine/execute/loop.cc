@@ -404,7 +404,9 @@ Status execute(Run& run, const Settings& settings, const Parts& parts, RunSummar
   std::unique_ptr<ProcessRunner> own_processes;
   std::unique_ptr<Scheduler> own_scheduler;
   if (parts.processes == nullptr) own_processes = make_process_runner();
-  if (parts.scheduler == nullptr) own_scheduler = make_scheduler();
+  if (parts.scheduler == nullptr) {
+    TRY(scheduler_of(run.journal(), &own_scheduler));
+  }
   RunLoop loop(run, settings, parts, parts.processes != nullptr ? *parts.processes : *own_processes,
                parts.scheduler != nullptr ? *parts.scheduler : *own_scheduler);
   return loop.run(summary);

@@ -193,6 +193,10 @@ void print_estimate(const Estimate& estimate, std::ostream& out) {
 
 std::string refusal(const Estimate& estimate, std::optional<double> limit) {
   if (!estimate.too_long.empty()) return estimate.too_long;
+  if (estimate.schedulers.size() > 1) {
+    return fmt::format("the jobs of a run go to one scheduler, and these go to {}",
+                       fmt::join(estimate.schedulers, " and "));
+  }
   for (const auto& [most, who] :
        {std::make_pair(limit, "--max-node-hours allows"),
         std::make_pair(estimate.max_node_hours, "max_node_hours of its platform allows")}) {

@@ -415,9 +415,10 @@ const std::vector<KeyRule>& key_rules() {
       {"step.platform", "_", R::text, "", T, true, "", "The file or the name."},
 
       {"platform", "name", R::name, "", T, true, "", "The cluster's name."},
-      {"platform", "scheduler", R::choice, "slurm|pbs|lsf|local", T, false, "slurm",
-       "What takes its jobs; local: none, programs are started directly."},
-      {"platform", "template", R::text, "", T, false, "SCHEDULER/platform.yaml",
+      {"platform", "scheduler", R::name, "", T, false, "slurm",
+       "What takes its jobs: slurm, or one that a table describes (docs/schedulers.md); local: "
+       "none, programs are started directly."},
+      {"platform", "template", R::text, "", T, false, "schedulers/platform.yaml; of Slurm slurm/platform.yaml",
        "The file of the four sets that it starts from."},
       {"platform", "partition", R::text, "", T, false, "", "Partition or queue."},
       {"platform", "account", R::text, "", T, false, "", "Account or project that pays."},

@@ -41,17 +41,6 @@ OptionFault own_fault(const std::string& name, const std::string& hint) {
       hint};
 }
 
-// The key of resources or of the platform that an option's name is, in any spelling.
-std::string key_of(const std::string& name) {
-  std::string text = to_lower(name);
-  std::replace(text.begin(), text.end(), '-', '_');
-  for (const char* key : {"nodes", "tasks_per_node", "cpus_per_task", "gpus_per_node", "time",
-                          "partition", "account", "memory", "hint", "signal", "container"}) {
-    if (text == key) return key;
-  }
-  return {};
-}
-
 // --- Slurm -------------------------------------------------------------------------------------
 
 std::string dashed(const std::string& name) {
@@ -251,8 +240,24 @@ bool has_rules(const std::string& scheduler) {
   return scheduler == "slurm" || scheduler == "pbs" || scheduler == "lsf";
 }
 
-// A scheduler's option in the platform's form: `form` with NAME and VALUE replaced. For an option
-// without a value, the text between NAME and VALUE is removed.
+}  // namespace
+
+std::optional<OptionFault> option_name_fault(const std::string& name) {
+  if (is_option_name(name)) return std::nullopt;
+  return OptionFault{fmt::format("'{}' is not the name of an option", one_line(name)),
+                     "write it without its dashes, and its value after the colon"};
+}
+
+std::string key_named(const std::string& name) {
+  std::string text = to_lower(name);
+  std::replace(text.begin(), text.end(), '-', '_');
+  for (const char* key : {"nodes", "tasks_per_node", "cpus_per_task", "gpus_per_node", "time",
+                          "partition", "account", "memory", "hint", "signal", "container"}) {
+    if (text == key) return key;
+  }
+  return {};
+}
+
 std::string option_line(const std::string& form, const std::string& name,
                         const std::string& value) {
   const size_t at = form.find("NAME");
@@ -263,19 +268,14 @@ std::string option_line(const std::string& form, const std::string& name,
   return line + form.substr(to + 5);
 }
 
-}  // namespace
-
 std::optional<OptionFault> option_fault(const std::string& scheduler, const std::string& name,
                                         const std::string& value, const JobRequests& requests) {
-  if (!is_option_name(name)) {
-    return OptionFault{fmt::format("'{}' is not the name of an option", one_line(name)),
-                       "write it without its dashes, and its value after the colon"};
-  }
+  if (auto fault = option_name_fault(name)) return fault;
   const std::string text(strip(value));
   if (const std::string why = directive_fault(scheduler, text); !why.empty())
     return OptionFault{fmt::format("option '{}' {}", name, why), "give it another value"};
   if (!has_rules(scheduler)) return std::nullopt;
-  if (const std::string key = key_of(name); !key.empty()) return key_fault(name, key);
+  if (const std::string key = key_named(name); !key.empty()) return key_fault(name, key);
   if (scheduler == "slurm") return slurm_fault(name, text, requests);
   return scheduler == "pbs" ? pbs_fault(name, text) : lsf_fault(name, text, requests);
 }

@@ -49,6 +49,14 @@ std::string request_fault(const std::string& scheduler, std::string_view key,
 // and `-` become `_`, except in Slurm, which takes any.
 std::string job_name_word(const std::string& scheduler, const std::string& name);
 
+// Why it cannot be the name of an option: getopt would find more in it than a name.
+std::optional<OptionFault> option_name_fault(const std::string& name);
+// The key of resources or of the platform that an option's name is, in any spelling; or empty.
+std::string key_named(const std::string& name);
+// An option in the platform's form: `form` with NAME and VALUE replaced. Without a value, the text
+// between NAME and VALUE goes.
+std::string option_line(const std::string& form, const std::string& name, const std::string& value);
+
 // The options as lines of a job script. `form` is how the platform writes one, with NAME and VALUE:
 // "#SBATCH --NAME=VALUE". An option that is false, or that lacks the value it needs, has no line.
 // One that is true has its name alone.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,6 +20,8 @@
 #include "engine/workflow/step_kinds.h"
 
 namespace tally {
+
+struct SchedulerTable;
 
 enum class Mode { text, python, perl, shell, env, tag };
 enum class UpdateMode { never, use, step, cycle, always };
@@ -189,6 +192,8 @@ struct Step {
   Text timeout, retry, gpu_slots;
   Text repeat;  // how often, warm-ups included; the most with `until`
   RepeatUntil until;
+  // The scheduler that takes its jobs, if a table describes it. Null: Slurm, or none.
+  std::shared_ptr<const SchedulerTable> scheduler;
   std::string platform;  // its platform as written, without folder and ending; empty: none
   std::vector<Text> modules;
   std::vector<Text> inputs;  // setup, build: files and folders whose content the result depends on

@@ -297,7 +297,7 @@ bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
                                  std::string* words) const {
   const JobReport& report = tracked.report;
   if (report.state != JobState::queued) return false;
-  if (!hopeless(report.reason)) {
+  if (!report.stuck && !hopeless(report.reason)) {
     tracked.stuck_since.reset();
   } else if (!tracked.stuck_since) {
     tracked.stuck_since = now;

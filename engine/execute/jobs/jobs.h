@@ -115,7 +115,9 @@ class JobFollower {
  public:
   using Clock = std::chrono::steady_clock;
   JobFollower(Scheduler& scheduler, Journal& journal, RunLog& log)
-      : scheduler_(scheduler), journal_(journal), log_(log) {}
+      : scheduler_(scheduler), journal_(journal), log_(log) {
+    timing_.first_query = scheduler.pause();
+  }
   ~JobFollower();
   JobFollower(const JobFollower&) = delete;
   JobFollower& operator=(const JobFollower&) = delete;

@@ -2,6 +2,7 @@
 // to check the behaviour.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
@@ -13,6 +14,10 @@
 #include "engine/workpackage/measured.h"
 
 namespace tally {
+
+class Journal;
+struct CommandResult;
+struct SchedulerTable;
 
 struct JobRequest {
   // Unique for each workpackage, run and attempt, so that the job can be found by it.
@@ -52,6 +57,7 @@ struct JobReport {
   long long started = 0;
   int restarts = -1;       // how often it has been requeued; -1: unknown
   std::string nodes;       // on which it runs or ran: "node[1-4]"; empty: unknown
+  bool stuck = false;      // it waits for a reason that will not pass
   bool preempted = false;  // other jobs take its nodes. Once it has ended, its state may be any
 };
 
@@ -95,13 +101,23 @@ class Scheduler {
   // Cancels, with one command, those of these jobs that wait or run. Says in `cancelled` which ids
   // they have: a job that has ended, or whose id is another job's, is not among them.
   virtual Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* cancelled) = 0;
+  // The least time between two queries.
+  virtual std::chrono::milliseconds pause() const { return std::chrono::milliseconds(1000); }
   // Ends a query that runs in another thread. The query fails.
   virtual void abandon_query() {}
 };
 
-// The scheduler that jobs are submitted to: Slurm's sbatch, sacct, squeue and scancel from PATH.
-// Another one would be chosen here.
-std::unique_ptr<Scheduler> make_scheduler();
+// How a submit command ended that failed. Only words of its own reject a job: a command that was
+// ended, or that says nothing but the job's id, may have submitted it.
+Refusal refusal_of_end(const CommandResult& result, bool has_id);
+
+// Slurm's sbatch, sacct, squeue and scancel from PATH.
+std::unique_ptr<Scheduler> make_slurm();
+// The scheduler that a table describes.
+std::unique_ptr<Scheduler> make_scheduler(std::shared_ptr<const SchedulerTable> table);
+// The scheduler of a run's jobs: that of the table which the run keeps with its input, or Slurm.
+// An error says why the table cannot be read.
+Status scheduler_of(const Journal& journal, std::unique_ptr<Scheduler>* scheduler);
 // Whether jobs of a platform whose `scheduler` has this name are submitted. For others the scripts
 // are written.
 inline bool is_submitted_to(std::string_view scheduler) {

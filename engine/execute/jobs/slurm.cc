@@ -46,16 +46,11 @@ Refusal refusal_of(const std::string& words) {
   return Refusal::rejected;
 }
 
-// Reads why a submit command failed. Only words of its own reject a job: a command that was ended,
-// or that says nothing but the job's id, may have submitted it.
+// Reads why a submit command failed.
 Refusal refusal_of(const CommandResult& result, const std::string& words, const std::string& id) {
-  constexpr int kShellSignal = 128, kLastSignal = 64;  // a shell's exit code for a signal
-  const int signal = result.signal != 0 ? result.signal : result.status - kShellSignal;
-  const bool silent = strip(result.err).empty() && (strip(result.out).empty() || !id.empty());
-  if (result.started && result.status >= 0 && silent) return Refusal::transient;
-  if (signal > 0 && signal <= kLastSignal) return Refusal::transient;
   const Refusal refusal = refusal_of(words);
-  return refusal == Refusal::rejected && result.started ? Refusal::failed : refusal;
+  const Refusal end = refusal_of_end(result, !id.empty());
+  return end == Refusal::transient || refusal == Refusal::rejected ? end : refusal;
 }
 
 // The user's settings for squeue and sacct (SQUEUE_PARTITION, SLURM_TIME_FORMAT) could hide jobs.
@@ -557,7 +552,7 @@ JobState slurm_state(const std::string& text) {
   return found != states.end() ? found->second : JobState::unheard;
 }
 
-std::unique_ptr<Scheduler> make_scheduler() {
+std::unique_ptr<Scheduler> make_slurm() {
   return std::make_unique<Slurm>();
 }
 

@@ -21,6 +21,7 @@
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
 #include "engine/workflow/job_options.h"
+#include "engine/workflow/scheduler_table.h"
 
 namespace tally {
 namespace {
@@ -142,6 +143,8 @@ long long epoch_seconds(const std::string& text) {
 std::string in_job_name(std::string name) {
   constexpr size_t longest = 60;
   if (name.size() > longest) name.resize(longest);
+  // PBS and Grid Engine want a letter first.
+  if (name.empty() || !is_letter(name[0])) name.insert(0, "t");
   for (char& c : name) {
     if (isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
   }
@@ -239,7 +242,9 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   Job job;
   PackRule pack;
   std::string wrong = read_platform(task, &job.rules, &pack);
-  Environment environment = with_changes(job_environment(task.base(), job.rules.environment),
+  std::string passed = job.rules.environment;
+  if (task.step().scheduler) passed += " " + join(task.step().scheduler->environment, " ");
+  Environment environment = with_changes(job_environment(task.base(), passed),
                                          task.environment_for_script());
   environment["PWD"] = task.work_dir();
   WorkpackageNode& workpackage = context_.graph[task.id()];
