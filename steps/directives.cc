@@ -20,13 +20,6 @@ std::string value_of(const NamedValues& values, const Lookup& lookup, std::strin
   return stripped_value(lookup, name);
 }
 
-// Whether each use of the option asks for something more.
-bool adds_up(const Step& step, const std::string& scheduler, const std::string& name) {
-  if (step.scheduler) return adds_up(*step.scheduler, name);
-  return (scheduler == "pbs" && (name == "l" || name == "W")) ||
-         (scheduler == "lsf" && name == "R");
-}
-
 bool has_option(const NamedValues& options, const std::string& name) {
   return std::ranges::any_of(options, [&](const auto& option) { return option.first == name; });
 }
@@ -107,7 +100,8 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   NamedValues own = step_options(step, lookup);
   // The step's value of an option replaces its platform's, also where it is false.
   std::erase_if(site, [&](const auto& option) {
-    return !adds_up(step, scheduler, option.first) && has_option(own, option.first);
+    const bool more = step.scheduler && adds_up(*step.scheduler, option.first);
+    return !more && has_option(own, option.first);
   });
   if (step.scheduler) {
     std::string value;  // the last that was asked for
@@ -137,8 +131,8 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
     values.emplace_back(name, directive_word(scheduler, text));
   };
   values.emplace_back("job_name_word",
-                      job_name_word(scheduler, value_of(values, lookup, "jube_benchmark_name") +
-                                                   "." + step.name.value));
+                      directive_word(scheduler, value_of(values, lookup, "jube_benchmark_name") +
+                                                    "." + step.name.value));
   add("queue_word", value_of(values, lookup, "queue"));
   add("account_word", value_of(values, lookup, "account"));
   add("memory_word", value_of(values, lookup, "memory"));
@@ -148,11 +142,8 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
   add("signal_word", scheduler == "slurm" ? to_script(signal) : signal);
   const std::string out = value_of(values, lookup, "stdoutlogfile");
   const std::string err = value_of(values, lookup, "stderrlogfile");
-  // PBS brings a job's output when the job has ended. Its script writes the files themselves.
-  const bool pbs = scheduler == "pbs";
-  add("stdout_word", pbs ? out + ".pbs" : output_name(step, out, lookup));
-  add("stderr_word", pbs ? err + ".pbs" : output_name(step, err, lookup));
-  add_output_paths(values, lookup);
+  add("stdout_word", output_name(step, out, lookup));
+  add("stderr_word", output_name(step, err, lookup));
 }
 
 // Slurm looks for patterns in the folder of the job, too.

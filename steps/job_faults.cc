@@ -74,9 +74,9 @@ class JobFaults {
   void check_option(const std::string& name, std::string value, JobFault fault) {
     if (has_dollar_name(name)) return;
     if (has_dollar_name(value)) value.clear();  // the name alone may be wrong
-    std::optional<OptionFault> found =
-        step_.scheduler ? option_fault(*step_.scheduler, name, value, requests_)
-                        : option_fault(scheduler_, name, value, requests_);
+    std::optional<OptionFault> found = step_.scheduler
+                                           ? option_fault(*step_.scheduler, name, value, requests_)
+                                           : option_fault(scheduler_, name, value, requests_);
     if (!found) return;
     fault.message = std::move(found->message);
     fault.hint = std::move(found->hint);
@@ -156,8 +156,7 @@ class JobFaults {
   void check_text(const char* what, const std::string& value, JobFault fault) {
     if (has_dollar_name(value)) return;
     const SchedulerTable* table = step_.scheduler.get();
-    std::string why = table != nullptr ? directive_fault(*table, value)
-                                       : directive_fault(scheduler_, value);
+    std::string why = table != nullptr ? directive_fault(*table, value) : directive_fault(value);
     if (why.empty()) {
       why = table != nullptr ? request_fault(*table, what, value)
                              : request_fault(scheduler_, what, value);
@@ -261,7 +260,7 @@ class JobFaults {
   }
 
   void check_line(const char* what, const std::string& value, JobFault fault) {
-    const std::string why = directive_fault("", value);
+    const std::string why = directive_fault(value);
     if (why.empty()) return;
     fault.message = fmt::format("{} {}", what, why);
     add(std::move(fault));

@@ -57,11 +57,6 @@ void leave_out_early_signal(Named& values, const Lookup& lookup, long long limit
   const auto lead = parse_duration(signal.substr(at + 1));
   if (!lead || static_cast<double>(limit_minutes) * 60 > *lead + 60) return;
   set_value(values, "signal", "");
-  // LSF's platforms use two values for the signal.
-  if (job_value(lookup, "signal_minutes") != nullptr) {
-    set_value(values, "signal_name", "");
-    set_value(values, "signal_minutes", "0");
-  }
 }
 
 // Adds values that are derived from the step's requests.
@@ -320,7 +315,7 @@ const std::vector<std::string_view>& TallyKinds::value_names() const {
         // of `resources`, and what follows from them
         "nodes", "taskspernode", "threadspertask", "gpuspernode", "timelimit", "queue", "account",
         "memory", "tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes", "signal",
-        "signal_name", "signal_minutes", "site_hint",
+        "site_hint",
         // of other keys
         "starter", "scheduler_options", "site_options", "launch", "container", "modules", "env",
         "site_interconnect", "site_env",

@@ -35,7 +35,7 @@ void add_signal(const std::string& signal, Values* values) {
   (*values)["soft_seconds"] = std::to_string(limit - lead);
 }
 
-// What directives may name, as directive_values() lists it.
+// Values that directives may name, as directive_values() lists them.
 Values directive_values_of(const SchedulerTable& table, const Lookup& value) {
   Values values;
   const auto text = [&](std::string_view name) {
@@ -62,7 +62,8 @@ Values directive_values_of(const SchedulerTable& table, const Lookup& value) {
   if (slots > 1) values["slots"] = std::to_string(slots);
   if (text("gpuspernode") != "0") values["gpus"] = text("gpuspernode");
   const long long tasks = number(values["tasks_per_node"]), gpus = number(text("gpuspernode"));
-  if (gpus > 0 && tasks > 0 && gpus % tasks == 0) values["gpus_per_task"] = std::to_string(gpus / tasks);
+  if (gpus > 0 && tasks > 0 && gpus % tasks == 0)
+    values["gpus_per_task"] = std::to_string(gpus / tasks);
   values["memory"] = memory_word(table, text("memory"));
   add_signal(text("signal"), &values);
   return values;
@@ -87,7 +88,8 @@ std::string early_seconds(const SchedulerTable& table, Values& values) {
 std::string job_variables(const SchedulerTable& table) {
   std::string line = fmt::format("job_id=${{{}-}}", table.job_id);
   if (!table.job_name.empty()) line += fmt::format(" job_name=${{{}-}}", table.job_name);
-  if (!table.job_restarts.empty()) line += fmt::format(" job_restarts=${{{}:-0}}", table.job_restarts);
+  if (!table.job_restarts.empty())
+    line += fmt::format(" job_restarts=${{{}:-0}}", table.job_restarts);
   return line;
 }
 

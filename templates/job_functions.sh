@@ -10,8 +10,8 @@
 #
 # and may set before the first line: job_pack_end (of a member of a pack: what it says of itself when the time of the pack
 # is over, which is no time limit of its own), job_id, job_name, job_restarts (by the scheduler's variables), job_early (the
-# longest time in seconds before the limit at which a signal comes), job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) and
-# job_warning (minutes before it at which a signal comes) where the scheduler cannot be asked; nodes.
+# longest time in seconds before the limit at which a signal comes), job_tmp (where TMPDIR is made), TALLY_CACHE_DIR; job_limit (time limit in seconds) where the scheduler cannot be
+# asked; nodes.
 # Without arguments the functions are defined and nothing is done: the script of a pack uses them.
 # STATUS_FILE has the exit status, whole or not at all, and further lines: "restart N" of a job that was started again,
 # "preempted" of a job that was being preempted when its program ended, "unasked" if Slurm did not say whether it was.
@@ -22,7 +22,7 @@
 job_status_file=$1 job_done_file=$2 job_error_file=$3 job_reason_file=$4
 job_owner_file=${1:-.job}.job job_begun_file=${1:-.job}.begun
 # Set by scripts for schedulers that a table describes.
-job_id=${job_id:-${SLURM_JOB_ID-}${PBS_JOBID-}${LSB_JOBID-}}
+job_id=${job_id:-${SLURM_JOB_ID-}}
 job_name=${job_name:-${SLURM_JOB_NAME-}}
 # The id of one task of an array may be the id of the whole array, too.
 job_slurm_id=${SLURM_ARRAY_JOB_ID:+${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID-}}
@@ -171,15 +171,12 @@ job_make_folders() {
 # The longest time before the limit, in seconds, at which the signal of the limit comes. A scheduler may send it up to a
 # minute earlier than it was asked to. Without a warning it comes at the limit itself.
 job_longest_warning() {
-  local minutes=${job_warning:-0}
   if [ -n "${job_early-}" ]; then
     echo "$job_early"
   elif [ "${job_lead:-0}" -gt 0 ]; then
     echo $((job_lead + 60))
   elif [ -n "${SLURM_JOB_ID-}" ]; then
     echo 0
-  elif [ "$minutes" -gt 0 ]; then
-    echo $((60 * (minutes + 1)))
   else
     # What the scheduler counts began before this script.
     echo $((job_limit < 900 ? job_limit / 10 : 90))
@@ -262,6 +259,7 @@ job_told() {
       job_reason "${job_pack_end:-time limit}"
       ;;
     preempted) job_preempted=1 ;;
+    ended) ;;
     *) job_reason "the job got signal $1$job_words" ;;
   esac
   if [ -z "$job_program" ]; then

@@ -292,7 +292,8 @@ class BenchmarkBuilder {
     s.reuse = boolean_or(element.get("reuse"), true);
     s.quiet_check = boolean_or(element.get("quiet_check"), true);
     for (const Element& child : element.children) add_to_step(child, &s);
-    check_platforms(element);
+    check_single(element, "platform", "two platforms");
+    check_single(element, "resources", "two lists of resources");
     check_kind(element, s);
     return s;
   }
@@ -331,12 +332,13 @@ class BenchmarkBuilder {
     }
   }
 
-  void check_platforms(const Element& element) {
+  // The last of several would silently take the place of the others.
+  void check_single(const Element& element, const char* name, const char* two) {
     const Element* first = nullptr;
     for (const Element& child : element.children) {
-      if (child.name != "platform") continue;
+      if (child.name != name) continue;
       if (first) {
-        diagnostics_.error(child.mark, fmt::format("{} has two platforms", describe(element)),
+        diagnostics_.error(child.mark, fmt::format("{} has {}", describe(element), two),
                            "give each a tag, so that one of them is left");
         diagnostics_.note(first->mark, "the other one is here");
       }

@@ -194,8 +194,9 @@ class PlatformAdder {
       if (diagnostics_.error_count() > errors) continue;
       std::string file(strip(child.get("template")));
       if (file.empty()) {
-        file = std::string(table != nullptr ? "schedulers" : strip(child.get("scheduler", "slurm"))) +
-               "/platform.yaml";
+        file =
+            std::string(table != nullptr ? "schedulers" : strip(child.get("scheduler", "slurm"))) +
+            "/platform.yaml";
       }
       sets.push_back(job_set(child, file));
       sets.push_back(submit_set(child, file, table));

@@ -39,8 +39,9 @@ bool is_file(const std::string& path, const ReadOptions& options) {
 }
 
 // Schedulers that have no table: Slurm is the engine's own, and `local` is none.
-bool has_no_table(const std::string& scheduler) {
-  return contains(std::vector<std::string>{"", "slurm", "local", "pbs", "lsf"}, scheduler);
+const std::vector<std::string>& schedulers_without_table() {
+  static const std::vector<std::string> names = {"slurm", "local"};
+  return names;
 }
 
 // Finds the file by its name as written. Otherwise the name is that of a platform: NAME.yaml, or
@@ -129,7 +130,9 @@ std::string SetFiles::hint_for(const std::string& name,
   std::vector<std::string> all = directories;
   all.insert(all.end(), read_.builtin_path.begin(), read_.builtin_path.end());
   const bool bare = name.find_first_of("./") == std::string::npos;
-  std::string hint = bare ? did_you_mean(name, platforms_in(all)) : std::string();
+  std::vector<std::string> names = platforms_in(all);
+  for (const std::string& scheduler : schedulers_without_table()) names.push_back(scheduler);
+  std::string hint = bare ? did_you_mean(name, names) : std::string();
   return hint.empty() ? "searched in: " + join(directories, ", ") : hint;
 }
 
@@ -160,14 +163,14 @@ std::shared_ptr<const SchedulerTable> SetFiles::read_table(const std::string& pa
 const SchedulerTable* SetFiles::find_table(const Text& scheduler,
                                            const std::vector<std::string>& folders) {
   const std::string name(strip(scheduler.value));
-  if (has_no_table(name)) return nullptr;
+  if (name.empty() || contains(schedulers_without_table(), name)) return nullptr;
   if (const auto known = tables_.find(name); known != tables_.end()) return known->second.get();
   const std::string path = find_file(scheduler_file(name), folders, read_);
   if (is_file(path, read_)) return read_table(path).get();
-  diagnostics_.error(scheduler.mark,
-                     fmt::format("no table of a scheduler '{}': no file {}", name,
-                                 scheduler_file(name)),
-                     hint_for(name, folders));
+  diagnostics_.error(
+      scheduler.mark,
+      fmt::format("no table of a scheduler '{}': no file {}", name, scheduler_file(name)),
+      hint_for(name, folders));
   return nullptr;
 }
 
@@ -186,7 +189,7 @@ Document SetFiles::document_of(const std::string& path, const Mark& mark) {
   Document document;
   document.path = path;
   document.root.name = "jube";
-  read_table(path);
+  if (!read_table(path)) return document;
   Element platform;
   platform.name = "platform";
   platform.mark = mark;

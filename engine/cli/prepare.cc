@@ -227,19 +227,17 @@ std::unique_ptr<PlannedRun> plan_run(const Settings& settings, const PreparedFil
 
 namespace {
 
-// Without the scheduler's commands all jobs would fail after the run has begun. Jobs of schedulers
-// that nothing is submitted to say so themselves.
+// Without the scheduler's commands all jobs would fail after the run has begun.
 bool finds_scheduler(const Settings& settings, const Benchmark& benchmark,
                      const Estimate& estimate) {
   std::string whose = "Slurm's `sbatch` and `squeue`";
   std::vector<std::string> programs = {"sbatch", "squeue"};
   for (const Step& step : benchmark.steps) {
     if (!step.scheduler || estimate.schedulers.count(step.scheduler->name) == 0) continue;
-    programs = {step.scheduler->submit.front()};
+    programs = {step.scheduler->cancel.front()};
     whose = fmt::format("`{}` of {}", programs.front(), step.scheduler->title);
   }
-  if (std::ranges::none_of(estimate.schedulers, is_submitted_to) ||
-      programs.front().find('/') != std::string::npos || !find_program(programs, {}).empty())
+  if (programs.front().find('/') != std::string::npos || !find_program(programs, {}).empty())
     return true;
   print_error(
       settings, fmt::format("no folder of PATH has {}: nothing can be submitted", whose),

@@ -162,7 +162,7 @@ class TableReader {
               {{"command", command(&table_.submit, {"name", "script"}), true},
                {"id",
                 [&](const YamlNode& id) {
-                  text(&table_.id)(id);
+                  text (&table_.id)(id);
                   check_values(table_.id, of_id, id.mark);
                   if (table_.id.find("$id") == std::string::npos)
                     diagnostics_.error(id.mark, "the form of an id does not say where $id stands");
@@ -203,19 +203,20 @@ class TableReader {
                {"unknown_job", list(&question->unknown_job)}});
     const bool columns = form.kind == AnswerForm::Kind::columns;
     if (columns && (form.separator.empty() || form.fields.empty()))
-      diagnostics_.error(node.mark, fmt::format("columns of {} need a 'separator' and 'fields'", name));
+      diagnostics_.error(node.mark,
+                         fmt::format("columns of {} need a 'separator' and 'fields'", name));
     if (!columns && form.begin.empty())
-      diagnostics_.error(node.mark, fmt::format("{} does not say how a job begins ('begin')", name));
+      diagnostics_.error(node.mark,
+                         fmt::format("{} does not say how a job begins ('begin')", name));
     for (const auto& [ours, theirs] : form.values) {
       if (contains(answer_values(), ours)) continue;
-      diagnostics_.error(node.find("values")->mark,
-                         fmt::format("'{}' is no value of a job", ours),
+      diagnostics_.error(node.find("values")->mark, fmt::format("'{}' is no value of a job", ours),
                          fmt::format("values are {}", fmt::join(answer_values(), ", ")));
     }
     for (const char* needed : {"id", "name"}) {
       if (contains(form.fields, needed) || form.values.count(needed) > 0) continue;
-      diagnostics_.error(node.mark, fmt::format("{} does not say which field is a job's {}", name,
-                                                needed));
+      diagnostics_.error(node.mark,
+                         fmt::format("{} does not say which field is a job's {}", name, needed));
     }
   }
 
@@ -232,7 +233,7 @@ class TableReader {
           given = true;
           read_meaning(*value, &rule.meaning);
         } else {
-          list(&rule.when.emplace_back(written_text(*name), std::vector<std::string>()).second)(
+          list (&rule.when.emplace_back(written_text(*name), std::vector<std::string>()).second)(
               *value);
         }
       }
@@ -262,7 +263,7 @@ class TableReader {
               {{"prefix", text(&rules.prefix), true},
                {"lines",
                 [&](const YamlNode& lines) {
-                  list(&rules.lines)(lines);
+                  list (&rules.lines)(lines);
                   for (const std::string& line : rules.lines)
                     check_values(line, directive_values(), lines.mark);
                 },
@@ -307,9 +308,9 @@ std::string table_of_file(const std::string& path) {
   if (at == std::string::npos || path.size() < at + 1 + ending.size()) return {};
   if (path.compare(path.size() - ending.size(), ending.size(), ending) != 0) return {};
   const std::string_view before = std::string_view(path).substr(0, at + 1);
-  const bool there = before.size() >= folder.size() &&
-                     before.substr(before.size() - folder.size()) == folder &&
-                     (before.size() == folder.size() || before[before.size() - folder.size() - 1] == '/');
+  const bool there =
+      before.size() >= folder.size() && before.substr(before.size() - folder.size()) == folder &&
+      (before.size() == folder.size() || before[before.size() - folder.size() - 1] == '/');
   const std::string name = path.substr(at + 1, path.size() - at - 1 - ending.size());
   return there && name != "platform" ? name : std::string();
 }

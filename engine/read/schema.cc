@@ -88,8 +88,8 @@ const std::vector<ElementRule>& element_rules() {
        "without naming them in its commands: it is done again when their content changes."},
       {"step.platform", "platform", "step", T, false,
        "Where a run step's jobs go: a file with a `platform`, or the name of one: `NAME.yaml` or "
-       "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm, pbs, "
-       "lsf). "
+       "`NAME/platform.yaml` in the include path or the shipped templates (local, slurm), or of a "
+       "scheduler's table (sge, pbs, lsf, flux). "
        "Of several, tags choose one."},
       {"platform", "platform", "jube benchmark", T, false,
        "A site's cluster, described once, in a file of its own: the sets that run steps use are "
@@ -418,7 +418,8 @@ const std::vector<KeyRule>& key_rules() {
       {"platform", "scheduler", R::name, "", T, false, "slurm",
        "What takes its jobs: slurm, or one that a table describes (docs/schedulers.md); local: "
        "none, programs are started directly."},
-      {"platform", "template", R::text, "", T, false, "schedulers/platform.yaml; of Slurm slurm/platform.yaml",
+      {"platform", "template", R::text, "", T, false,
+       "slurm/platform.yaml, schedulers/platform.yaml",
        "The file of the four sets that it starts from."},
       {"platform", "partition", R::text, "", T, false, "", "Partition or queue."},
       {"platform", "account", R::text, "", T, false, "", "Account or project that pays."},
@@ -431,8 +432,7 @@ const std::vector<KeyRule>& key_rules() {
        "CPUs of a task of a step that does not say."},
       {"platform", "gpus_per_node", R::number, "", T, false, "",
        "GPUs on a node, for steps that do not say."},
-      {"platform", "hint", R::text, "", T, false, "",
-       "Slurm's `--hint`, as nomultithread. PBS and LSF have none."},
+      {"platform", "hint", R::text, "", T, false, "", "Slurm's `--hint`, as nomultithread."},
       {"platform", "signal", R::text, "", T, false, "B:TERM@60",
        "Signal to the job script and how many seconds before the time limit, in jobs longer than "
        "that "

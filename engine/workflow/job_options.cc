@@ -181,55 +181,12 @@ OptionArgument slurm_argument(const std::string& name) {
   return meant.size() == 1 ? meant.front()->argument : OptionArgument::optional;
 }
 
-// --- PBS and LSF -------------------------------------------------------------------------------
-
-std::optional<OptionFault> pbs_fault(const std::string& name, const std::string& value) {
-  if (name.size() != 1)
-    return OptionFault{fmt::format("qsub has no option '-{}'", name), "its options are letters"};
-  for (const PlainOption& option : pbs_options()) {
-    if (name != option.name) continue;
-    return option.is_key ? key_fault(name, option.instead) : own_fault(name, option.instead);
-  }
-  if (name == "W" && starts_with(value, "block"))
-    return own_fault(name, "tally does not wait for its submission");
-  if (name == "l") {
-    // A list of requests: "walltime=1:00:00,place=excl", "select=2:ncpus=4".
-    for (const std::string& request : split_strip(value, ",")) {
-      for (const PlainOption& resource : pbs_resources()) {
-        if (request.substr(0, request.find('=')) != resource.name) continue;
-        return key_fault(fmt::format("l: {}", resource.name), resource.instead);
-      }
-    }
-  }
-  const bool bare = std::string_view("VhIXzfG").find(name) != std::string_view::npos;
-  return value_fault(name, bare ? OptionArgument::none : OptionArgument::required, value);
-}
-
-std::optional<OptionFault> lsf_fault(const std::string& name, const std::string& value,
-                                     const JobRequests& requests) {
-  for (const PlainOption& option : lsf_options()) {
-    if (name != option.name) continue;
-    return option.is_key ? key_fault(name, option.instead) : own_fault(name, option.instead);
-  }
-  if (name == "gpu" && requests.gpus) {
-    return OptionFault{"option 'gpu' contradicts the key 'gpus_per_node'",
-                       "leave one of the two out"};
-  }
-  if (name == "R" && value.find("span[") != std::string::npos)
-    return key_fault("R: span", "tasks_per_node");
-  if (name == "R" && value.find("affinity[") != std::string::npos)
-    return key_fault("R: affinity", "cpus_per_task");
-  return std::nullopt;
-}
-
 // --- words -------------------------------------------------------------------------------------
 
-bool is_plain(const std::string& scheduler, char c) {
-  if (std::isalnum(static_cast<unsigned char>(c)) != 0) return true;
-  if (std::string_view("_./:,=@%+-").find(c) != std::string_view::npos) return true;
-  // bsub reads its directives as a shell does. The others read quotes, backslashes and blanks only.
-  return scheduler != "lsf" &&
-         std::string_view("^&|!*?()[]{}<>~;$`").find(c) != std::string_view::npos;
+// sbatch reads quotes, backslashes and blanks only.
+bool is_plain(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+         is_one_of("_./:,=@%+-^&|!*?()[]{}<>~;$`", c);
 }
 
 bool has_control(const std::string& text) {
@@ -237,7 +194,7 @@ bool has_control(const std::string& text) {
 }
 
 bool has_rules(const std::string& scheduler) {
-  return scheduler == "slurm" || scheduler == "pbs" || scheduler == "lsf";
+  return scheduler == "slurm";
 }
 
 }  // namespace
@@ -272,12 +229,11 @@ std::optional<OptionFault> option_fault(const std::string& scheduler, const std:
                                         const std::string& value, const JobRequests& requests) {
   if (auto fault = option_name_fault(name)) return fault;
   const std::string text(strip(value));
-  if (const std::string why = directive_fault(scheduler, text); !why.empty())
+  if (const std::string why = directive_fault(text); !why.empty())
     return OptionFault{fmt::format("option '{}' {}", name, why), "give it another value"};
   if (!has_rules(scheduler)) return std::nullopt;
   if (const std::string key = key_named(name); !key.empty()) return key_fault(name, key);
-  if (scheduler == "slurm") return slurm_fault(name, text, requests);
-  return scheduler == "pbs" ? pbs_fault(name, text) : lsf_fault(name, text, requests);
+  return slurm_fault(name, text, requests);
 }
 
 std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
@@ -325,15 +281,9 @@ std::optional<OptionFault> variable_fault(const std::string& name, const std::st
   return fault;
 }
 
-// sbatch takes a backslash before any character, also within quotes. qsub and bsub do not take one
-// within quotes.
+// sbatch takes a backslash before any character, also within quotes.
 std::string directive_word(const std::string& scheduler, const std::string& text) {
-  const bool plain = std::ranges::all_of(text, [&](char c) { return is_plain(scheduler, c); });
-  if (plain || !has_rules(scheduler)) return text;
-  if (scheduler != "slurm") {
-    const char* quote = text.find('"') == std::string::npos ? "\"" : "'";
-    return quote + text + quote;
-  }
+  if (!has_rules(scheduler) || std::ranges::all_of(text, is_plain)) return text;
   std::string word = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') word += '\\';
@@ -362,30 +312,9 @@ std::string read_directive_word(std::string_view text) {
   return word;
 }
 
-std::string directive_fault(const std::string& scheduler, const std::string& text) {
-  if (has_control(text)) {
-    return "has a line break or another control character, which a line of a job script cannot "
-           "have";
-  }
-  if (!has_rules(scheduler) || scheduler == "slurm") return {};
-  const bool both = text.find('"') != std::string::npos && text.find('\'') != std::string::npos;
-  // bsub's backslash is not the same in all its versions.
-  const bool backslash = scheduler == "lsf" && text.find('\\') != std::string::npos;
-  if (!both && !backslash) return {};
-  return fmt::format("has {}, which {} cannot read in a job script",
-                     both ? "quotes of both kinds" : "a backslash",
-                     scheduler == "pbs" ? "qsub" : "bsub");
-}
-
-std::string job_name_word(const std::string& scheduler, const std::string& name) {
-  if (scheduler != "pbs" && scheduler != "lsf") return directive_word(scheduler, name);
-  std::string word = name;
-  for (char& c : word) {
-    if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
-        std::string_view("_.+-").find(c) == std::string_view::npos)
-      c = '_';
-  }
-  return word;
+std::string directive_fault(const std::string& text) {
+  if (!has_control(text)) return {};
+  return "has a line break or another control character, which a line of a job script cannot have";
 }
 
 std::string option_lines(const std::string& scheduler, const std::string& form,

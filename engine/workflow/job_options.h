@@ -1,6 +1,6 @@
 // Options of a scheduler: which of them a workflow may set by `options`, and how a job script
-// states them. The rules are those of sbatch (22.05 to 25.11), of OpenPBS' qsub and of LSF's bsub.
-// For any other scheduler there are no rules.
+// states them. The rules are those of sbatch (22.05 to 25.11). Other schedulers' are in their tables
+// (scheduler_table.h).
 #pragma once
 
 #include <optional>
@@ -32,22 +32,17 @@ std::optional<OptionFault> option_fault(const std::string& scheduler, const std:
 std::optional<OptionFault> variable_fault(const std::string& name, const std::string& value,
                                           const JobRequests& requests);
 
-// `text` as one word of a directive (#SBATCH, #PBS, #BSUB), quoted where the scheduler needs
-// quotes.
+// `text` as one word of a directive (#SBATCH), quoted where the scheduler needs quotes.
 std::string directive_word(const std::string& scheduler, const std::string& text);
 // The first word of a Slurm directive's text, as sbatch reads it.
 std::string read_directive_word(std::string_view text);
-// Why the scheduler cannot get `text` as one word, a clause; empty if it can.
-std::string directive_fault(const std::string& scheduler, const std::string& text);
+// Why a line of a job script cannot have `text`, a clause; empty if it can.
+std::string directive_fault(const std::string& text);
 
 // Why the scheduler cannot read the value of this key of resources or of the platform (`memory`,
 // `hint`, `signal`), a clause; empty if it can, or if there are no rules for it.
 std::string request_fault(const std::string& scheduler, std::string_view key,
                           const std::string& value);
-
-// A name that all schedulers take for a job: other characters than letters, digits, `_`, `.`, `+`
-// and `-` become `_`, except in Slurm, which takes any.
-std::string job_name_word(const std::string& scheduler, const std::string& name);
 
 // Why it cannot be the name of an option: getopt would find more in it than a name.
 std::optional<OptionFault> option_name_fault(const std::string& name);

@@ -76,11 +76,6 @@ std::string request_fault(const std::string& scheduler, std::string_view key,
   if (value.empty()) return {};
   if (key == "memory" && scheduler == "slurm" && !is_slurm_memory(value))
     return "is not an amount that sbatch reads, as 64G, 500M or 4096 (MB)";
-  // These stand within a longer request of PBS and LSF.
-  const bool others = scheduler == "pbs" || scheduler == "lsf";
-  if (key == "memory" && others &&
-      (!is_digit(value.front()) || value.find_first_of(" :,\"'") != std::string::npos))
-    return "is not an amount, as 64gb";
   if (scheduler != "slurm") return {};
   if (key == "hint" && !is_slurm_hint(value))
     return "is none that sbatch knows: compute_bound, memory_bound, multithread, nomultithread";

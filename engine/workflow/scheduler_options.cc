@@ -141,47 +141,4 @@ const std::vector<SlurmOption>& slurm_options() {
   return options;
 }
 
-const std::vector<PlainOption>& pbs_options() {
-  static const std::vector<PlainOption> options = {
-      {"N", false, kName},    {"q", true, "partition"}, {"A", true, "account"},
-      {"o", false, kOutput},  {"e", false, kOutput},    {"j", false, kOutput},
-      {"J", false, kSubmits}, {"I", false, kSubmits},   {"X", false, kSubmits},
-      {"f", false, kSubmits}, {"z", false, kSubmits},   {"C", false, kSubmits},
-      {"d", false, kFolder},
-  };
-  return options;
-}
-
-const std::vector<PlainOption>& pbs_resources() {
-  static const std::vector<PlainOption> resources = {
-      {"select", true, "nodes"},
-      {"nodes", true, "nodes"},
-      {"nodect", true, "nodes"},
-      {"walltime", true, "time"},
-      {"min_walltime", true, "time"},
-      {"max_walltime", true, "time"},
-      {"ncpus", true, "cpus_per_task"},
-      {"ompthreads", true, "cpus_per_task"},
-      {"mpiprocs", true, "tasks_per_node"},
-      {"mem", true, "memory"},
-      {"ngpus", true, "gpus_per_node"},
-  };
-  return resources;
-}
-
-const std::vector<PlainOption>& lsf_options() {
-  static const std::vector<PlainOption> options = {
-      {"J", false, kName},     {"n", true, "tasks_per_node"}, {"nnodes", true, "nodes"},
-      {"M", true, "memory"},   {"W", true, "time"},           {"q", true, "partition"},
-      {"P", true, "account"},  {"wa", true, "signal"},        {"wt", true, "signal"},
-      {"o", false, kOutput},   {"oo", false, kOutput},        {"e", false, kOutput},
-      {"eo", false, kOutput},  {"outdir", false, kOutput},    {"cwd", false, kFolder},
-      {"I", false, kSubmits},  {"Ip", false, kSubmits},       {"Is", false, kSubmits},
-      {"IS", false, kSubmits}, {"ISp", false, kSubmits},      {"ISs", false, kSubmits},
-      {"K", false, kSubmits},  {"pack", false, kSubmits},     {"h", false, kSubmits},
-      {"V", false, kSubmits},
-  };
-  return options;
-}
-
 }  // namespace tally

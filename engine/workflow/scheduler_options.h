@@ -28,16 +28,4 @@ struct SlurmOption {
 // added, from their manual pages.
 const std::vector<SlurmOption>& slurm_options();
 
-struct PlainOption {
-  const char* name;
-  bool is_key;  // otherwise it is Tally's own
-  const char* instead;
-};
-
-// Options of qsub, and resources of its -l, that a workflow may not set.
-const std::vector<PlainOption>& pbs_options();
-const std::vector<PlainOption>& pbs_resources();
-// Options of bsub that a workflow may not set.
-const std::vector<PlainOption>& lsf_options();
-
 }  // namespace tally

@@ -19,7 +19,7 @@ bool is_word(const std::string& value, const char* word) {
   return to_lower(strip(value)) == word;
 }
 
-// What is said of the option. An entry "option:text" is of one whose value has the text.
+// The text about the option. An entry "option:text" is of one whose value has the text.
 const std::string* said_of(const std::map<std::string, std::string>& entries,
                            const std::string& name, const std::string& value, std::string* part) {
   for (const auto& [option, key] : entries) {
@@ -27,15 +27,16 @@ const std::string* said_of(const std::map<std::string, std::string>& entries,
     if (option.substr(0, colon) != name) continue;
     if (colon == std::string::npos) return &key;
     *part = option.substr(colon + 1);
-    // A request begins a text of its own: "mem=" is not in "pmem=".
+    // "mem=" is not in "pmem=", and "ncpus=" belongs to "select=" in "select=2:ncpus=4".
     for (size_t at = value.find(*part); at != std::string::npos; at = value.find(*part, at + 1)) {
-      if (at == 0 || !is_name_char(value[at - 1])) return &key;
+      if (at == 0 || (!is_name_char(value[at - 1]) && value[at - 1] != ':')) return &key;
     }
   }
   return nullptr;
 }
 
-OptionFault key_fault(const std::string& name, const std::string& part, const std::string& key) {
+OptionFault has_key_fault(const std::string& name, const std::string& part,
+                          const std::string& key) {
   return {fmt::format("option '{}{}' has the meaning of the key '{}'", name,
                       part.empty() ? "" : ": " + part.substr(0, part.find_first_of("=[")), key),
           fmt::format("use '{}' of {} instead", key,
@@ -44,7 +45,7 @@ OptionFault key_fault(const std::string& name, const std::string& part, const st
                                        : "resources or of the platform")};
 }
 
-std::optional<OptionFault> value_fault(const DirectiveRules& rules, const std::string& name,
+std::optional<OptionFault> taken_fault(const DirectiveRules& rules, const std::string& name,
                                        const std::string& value) {
   const bool bare = contains(rules.without, name);
   if (rules.with_value.empty() || is_word(value, "false")) return std::nullopt;
@@ -102,29 +103,29 @@ std::string directive_line(const std::string& line,
 
 const std::vector<std::pair<std::string_view, JobMeaning>>& job_meanings() {
   static const std::vector<std::pair<std::string_view, JobMeaning>> meanings = {
-      {"unknown", JobMeaning::unknown},     {"queued", JobMeaning::queued},
-      {"stuck", JobMeaning::stuck},         {"running", JobMeaning::running},
-      {"ending", JobMeaning::ending},       {"ended", JobMeaning::ended},
-      {"failed", JobMeaning::failed},       {"cancelled", JobMeaning::cancelled},
-      {"timeout", JobMeaning::timeout},     {"memory", JobMeaning::memory},
-      {"node", JobMeaning::node},           {"preempted", JobMeaning::preempted},
+      {"unknown", JobMeaning::unknown}, {"queued", JobMeaning::queued},
+      {"stuck", JobMeaning::stuck},     {"running", JobMeaning::running},
+      {"ending", JobMeaning::ending},   {"ended", JobMeaning::ended},
+      {"failed", JobMeaning::failed},   {"cancelled", JobMeaning::cancelled},
+      {"timeout", JobMeaning::timeout}, {"memory", JobMeaning::memory},
+      {"node", JobMeaning::node},       {"preempted", JobMeaning::preempted},
       {"lost", JobMeaning::lost}};
   return meanings;
 }
 
 const std::vector<std::string_view>& directive_values() {
   static const std::vector<std::string_view> names = {
-      "name",   "nodes",   "tasks",        "tasks_per_node", "cpus_per_task",  "cpus_per_node",
-      "slots",  "gpus",    "memory",       "time",           "time_seconds",   "time_minutes",
-      "stdout", "stderr",  "partition",    "account",        "signal",         "signal_minutes",
-      "hint",   "signal_seconds", "soft_seconds", "gpus_per_task"};
+      "name",          "nodes",        "tasks",          "tasks_per_node", "cpus_per_task",
+      "cpus_per_node", "slots",        "gpus",           "memory",         "time",
+      "time_seconds",  "time_minutes", "stdout",         "stderr",         "partition",
+      "account",       "signal",       "signal_minutes", "hint",           "signal_seconds",
+      "soft_seconds",  "gpus_per_task"};
   return names;
 }
 
 const std::vector<std::string_view>& answer_values() {
-  static const std::vector<std::string_view> names = {"id",      "name",    "state",
-                                                      "reason",  "nodes",   "submitted",
-                                                      "started", "elapsed", "max_rss"};
+  static const std::vector<std::string_view> names = {
+      "id", "name", "state", "reason", "nodes", "submitted", "started", "elapsed", "max_rss"};
   return names;
 }
 
@@ -154,15 +155,12 @@ std::string directive_word(const SchedulerTable& table, const std::string& text)
 
 std::string directive_fault(const SchedulerTable& table, const std::string& text) {
   const DirectiveRules& rules = table.directives;
-  if (std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-    return "has a line break or another control character, which a line of a job script cannot "
-           "have";
-  }
+  if (std::string why = directive_fault(text); !why.empty()) return why;
   const size_t bad = text.find_first_of(rules.never);
   const bool plain = std::ranges::all_of(text, [&](char c) { return is_among(c, rules.plain); });
   const bool quotable = plain || std::ranges::any_of(rules.quotes, [&](char quote) {
-    return text.find(quote) == std::string::npos;
-  });
+                          return text.find(quote) == std::string::npos;
+                        });
   if (quotable && bad == std::string::npos) return {};
   const std::string what = bad == std::string::npos ? "quotes of both kinds"
                            : text[bad] == '\\'      ? std::string("a backslash")
@@ -185,7 +183,7 @@ std::optional<OptionFault> option_fault(const SchedulerTable& table, const std::
   const std::string text(strip(value));
   if (const std::string why = directive_fault(table, text); !why.empty())
     return OptionFault{fmt::format("option '{}' {}", name, why), "give it another value"};
-  if (const std::string key = key_named(name); !key.empty()) return key_fault(name, "", key);
+  if (const std::string key = key_named(name); !key.empty()) return has_key_fault(name, "", key);
   std::string part;
   if (const std::string* why = said_of(rules.own, name, text, &part)) {
     return OptionFault{
@@ -195,7 +193,7 @@ std::optional<OptionFault> option_fault(const SchedulerTable& table, const std::
   part.clear();
   if (const std::string* key = said_of(rules.keys, name, text, &part)) {
     // An option of GPUs is one of two ways to ask for them.
-    if (*key != "gpus_per_node" || !part.empty()) return key_fault(name, part, *key);
+    if (*key != "gpus_per_node" || !part.empty()) return has_key_fault(name, part, *key);
     if (requests.gpus) {
       return OptionFault{fmt::format("option '{}' contradicts the key 'gpus_per_node'", name),
                          "leave one of the two out"};
@@ -209,7 +207,7 @@ std::optional<OptionFault> option_fault(const SchedulerTable& table, const std::
     return OptionFault{fmt::format("{} has no option '-{}'", table.submit.front(), name),
                        hint.empty() ? "its options: " + join(all, ", ") : hint};
   }
-  return value_fault(rules, name, text);
+  return taken_fault(rules, name, text);
 }
 
 std::string option_lines(const SchedulerTable& table, const NamedValues& options) {
@@ -220,7 +218,7 @@ std::string option_lines(const SchedulerTable& table, const NamedValues& options
     if (!lines.empty()) lines += '\n';
     const bool bare = value.empty() || is_word(value, "true");
     lines += option_line(table.directives.prefix + table.directives.option, name,
-                         bare                                            ? ""
+                         bare                                       ? ""
                          : contains(table.directives.several, name) ? value
                                                                     : directive_word(table, value));
   }
@@ -253,12 +251,11 @@ std::string directive_lines(const SchedulerTable& table,
                             const NamedValues& options) {
   std::string lines;
   for (const std::string& line : table.directives.lines) {
-    const std::string name = line.substr(0, line.find_first_of(" =")).substr(
-        std::min(line.find_first_not_of('-'), line.size()));
-    const bool replaced = !adds_up(table, name) &&
-                          std::ranges::any_of(options, [&](const auto& option) {
-                            return option.first == name;
-                          });
+    const std::string name = line.substr(0, line.find_first_of(" ="))
+                                 .substr(std::min(line.find_first_not_of('-'), line.size()));
+    const bool replaced =
+        !adds_up(table, name) &&
+        std::ranges::any_of(options, [&](const auto& option) { return option.first == name; });
     const std::string made = replaced ? std::string() : directive_line(line, values);
     if (made.empty()) continue;
     if (!lines.empty()) lines += '\n';

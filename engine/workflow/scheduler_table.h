@@ -13,7 +13,7 @@
 
 namespace tally {
 
-// What a state of a job means to a run. `unknown` leads to no conclusion, `lost` is that of a job
+// Meanings of a job's state for a run. `unknown` leads to no conclusion, `lost` is that of a job
 // that the scheduler says not to have.
 enum class JobMeaning {
   unknown,
@@ -44,8 +44,8 @@ struct AnswerForm {
   Kind kind = Kind::columns;
   std::string separator;            // columns
   std::vector<std::string> fields;  // columns: their names
-  // The others: the words with which the line begins that a job begins with. What follows them
-  // in that line is the field `begin`.
+  // The others: the words with which the line begins that a job begins with. The rest of that
+  // line is the field `begin`.
   std::string begin;
   std::string end;                            // with which the line begins that no job is behind
   std::string complete;                       // a text that every whole answer has
@@ -73,9 +73,9 @@ struct DirectiveRules {
   std::string prefix;              // "#PBS "
   std::vector<std::string> lines;  // with $values; {...} is a part that may be missing
   std::string option;              // "-NAME VALUE"
-  std::string plain;   // characters that need no quotes, beside letters and digits
-  std::string quotes;  // characters that quote; none: a text that needs quotes is an error
-  std::string never;   // characters that the scheduler cannot read in a directive
+  std::string plain;               // characters that need no quotes, beside letters and digits
+  std::string quotes;   // characters that quote; none: a text that needs quotes is an error
+  std::string never;    // characters that the scheduler cannot read in a directive
   std::string in_name;  // characters of a job's name, beside letters and digits
   std::map<std::string, std::string> memory;     // k, m, g, t -> the scheduler's unit
   std::vector<std::string> with_value, without;  // options; empty: they are not known
@@ -93,7 +93,7 @@ struct SchedulerTable {
   // Submission.
   std::vector<std::string> submit;  // $name, $script
   std::string id;                   // how the id stands in what it prints: "Job <$id> is submitted"
-  std::vector<std::string> full, away;  // words of errors: too many jobs; it cannot be reached
+  std::vector<std::string> full, away;   // words of errors: too many jobs; it cannot be reached
   std::vector<std::string> environment;  // variables that select the installation
   // Questions.
   TableQuestion query, account;
@@ -104,8 +104,8 @@ struct SchedulerTable {
   std::vector<StateRule> states;
   // Job scripts.
   DirectiveRules directives;
-  std::string launcher;             // what starts several tasks: "mpirun -n $tasks"
-  std::vector<std::string> script;  // lines before anything else
+  std::string launcher;                        // what starts several tasks: "mpirun -n $tasks"
+  std::vector<std::string> script;             // lines before anything else
   std::string job_id, job_name, job_restarts;  // variables that a job has
 };
 

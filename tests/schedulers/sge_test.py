@@ -12,6 +12,7 @@ import grid_engine
 from cluster import SKIPPED, wait_for
 import place
 from place import SOURCE, Place
+from workflow import workflow
 
 TRAIN = ""
 WAITS = "bash -c 'echo v=${i}0; touch $jube_wp_abspath/begun; until [ -e $jube_benchmark_home/free ]; do sleep 0.05; done'"
@@ -53,12 +54,8 @@ class SgeTest(unittest.TestCase):
     def write(self, values="1,2", launch=DONE, site="", keys="", resources="", step=None):
         (self.place.root / "site.yaml").write_text(
             f"platform:\n  name: site\n  scheduler: sge\n  poll_slowest: 1s\n  status_grace: 3s\n{site}")
-        text = place.WORKFLOW
-        text = text[:text.index("      - {{from: slurm")] + text[text.index("    resources:"):]
-        text = text.replace("{{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: \"00:05:00\"}}",
-                            "{{" + place.escaped(resources or "nodes: 1, time: 5m") + "}}")
         self.place.write(values=values, launch=launch,
-                         keys=f"platform: site\n    {keys}", text=text)
+                         keys=f"platform: site\n    {keys}", text=workflow(resources or "nodes: 1, time: 5m"))
 
     def site(self, **keys):
         return "".join(f"  {name}: {value}\n" for name, value in keys.items())

@@ -8,6 +8,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "slurm"))
 import cluster as slurm  # noqa: E402
 import place  # noqa: E402
+from workflow import workflow  # noqa: E402
 
 TABLE = """\
 scheduler: toy
@@ -67,10 +68,7 @@ class Toy(unittest.TestCase):
         (self.root / "schedulers/toy.yaml").write_text(table.format(folder=self.root))
 
     def write(self, platform="toy", launch="echo v=${i}0", keys="", resources="nodes: 1, time: 5m", values="1,2,3"):
-        text = place.WORKFLOW
-        text = text[:text.index("      - {{from: slurm")] + text[text.index("    resources:"):]
-        text = text.replace("{{nodes: 1, tasks_per_node: 1, cpus_per_task: 1, time: \"00:05:00\"}}", "{{" + place.escaped(resources) + "}}")
-        self.place.write(values=values, launch=launch, keys=f"platform: {platform}\n    {keys}", text=text)
+        self.place.write(values=values, launch=launch, keys=f"platform: {platform}\n    {keys}", text=workflow(resources))
 
     def test_a_sweep_ends_in_its_table(self):
         self.write()

@@ -41,12 +41,6 @@ result:
   table: {{name: t, style: csv, column: [i, v]}}
 """
 
-
-def escaped(text):
-    """For format(), which leaves the text as it is."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 # Words of a Bash program that waits until a signal ends it: it reads a pipe of its own, in which nothing comes. `sleep &
 # wait` would end without its trap where the signal reaches the child first: Slurm tells one process after the other.
 WAIT_ALONE = 'exec {never}<> <(:); while :; do read -r -u "$never"; done\n'

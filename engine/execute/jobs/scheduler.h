@@ -118,11 +118,6 @@ std::unique_ptr<Scheduler> make_scheduler(std::shared_ptr<const SchedulerTable> 
 // The scheduler of a run's jobs: that of the table which the run keeps with its input, or Slurm.
 // An error says why the table cannot be read.
 Status scheduler_of(const Journal& journal, std::unique_ptr<Scheduler>* scheduler);
-// Whether jobs of a platform whose `scheduler` has this name are submitted. For others the scripts
-// are written.
-inline bool is_submitted_to(std::string_view scheduler) {
-  return scheduler != "pbs" && scheduler != "lsf";
-}
 // Whether its jobs may be packs of workpackages.
 inline bool takes_packs(std::string_view scheduler) {
   return scheduler == "slurm";

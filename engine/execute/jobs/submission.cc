@@ -201,11 +201,6 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
     if (wrong.empty() && !fault.constant) wrong = fault.message;
   }
   const std::string& scheduler = platform.scheduler;
-  if (!is_submitted_to(scheduler)) {
-    return "jobs of " + scheduler + " are not submitted by tally yet: its script is \"" +
-           task.work_dir() + "/" + platform.submit_script +
-           "\", and `tally script` writes all of them";
-  }
   if (wrong.empty() && pack->kind != PackRule::Kind::none && !takes_packs(scheduler)) {
     wrong = "pack needs Slurm, and its platform's scheduler is " + scheduler;
   }
@@ -244,8 +239,8 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   std::string wrong = read_platform(task, &job.rules, &pack);
   std::string passed = job.rules.environment;
   if (task.step().scheduler) passed += " " + join(task.step().scheduler->environment, " ");
-  Environment environment = with_changes(job_environment(task.base(), passed),
-                                         task.environment_for_script());
+  Environment environment =
+      with_changes(job_environment(task.base(), passed), task.environment_for_script());
   environment["PWD"] = task.work_dir();
   WorkpackageNode& workpackage = context_.graph[task.id()];
   job.named = !workpackage.job_name.empty();

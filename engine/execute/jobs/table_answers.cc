@@ -26,8 +26,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Status unreadable(const std::string& line) {
   constexpr size_t most = 80;
-  return Status::error(fmt::format("the scheduler's answer cannot be read: '{}'",
-                                   one_line(line.substr(0, most))));
+  return Status::error(
+      fmt::format("the scheduler's answer cannot be read: '{}'", one_line(line.substr(0, most))));
 }
 
 Status read_columns(const AnswerForm& form, const std::string& line, JobFields* job) {
@@ -43,11 +43,8 @@ Status read_columns(const AnswerForm& form, const std::string& line, JobFields* 
 }
 
 std::string without_references(std::string text) {
-  for (const auto& [reference, character] : {std::pair{"&lt;", "<"},
-                                             {"&gt;", ">"},
-                                             {"&quot;", "\""},
-                                             {"&apos;", "'"},
-                                             {"&amp;", "&"}})
+  for (const auto& [reference, character] :
+       {std::pair{"&lt;", "<"}, {"&gt;", ">"}, {"&quot;", "\""}, {"&apos;", "'"}, {"&amp;", "&"}})
     replace_all(text, reference, character);
   return text;
 }
@@ -92,7 +89,7 @@ Status read_records(const AnswerForm& form, const std::string& text, std::vector
       jobs->emplace_back()["begin"] = strip(words.substr(form.begin.size()));
       last.clear();
     } else if (jobs->empty()) {
-      // XML has a head. What has none is no answer if it begins with something else.
+      // XML has a head. No other answer begins with something else than a job.
       if (form.kind != AnswerForm::Kind::xml && !words.empty()) return unreadable(line);
     } else if (form.kind == AnswerForm::Kind::xml) {
       read_xml(line, &jobs->back());

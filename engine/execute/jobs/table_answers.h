@@ -24,7 +24,7 @@ JobReport report_of(const SchedulerTable& table, const AnswerForm& form, const J
 // The id in the last line that has the table's form, or nothing.
 std::string submitted_id(const SchedulerTable& table, const std::string& printed);
 
-// What an ended job used.
+// The resources that an ended job used.
 JobUse use_of(const JobFields& fields);
 
 }  // namespace tally

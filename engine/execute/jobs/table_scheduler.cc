@@ -126,7 +126,8 @@ class TableScheduler final : public Scheduler {
       bool known = false;
       const JobReport report = report_of(*table_, question.answer, fields, &known);
       for (const NamedJob& job : jobs) {
-        if (job.id != fields.at("id") || (!report.name.empty() && report.name != job.name)) continue;
+        if (job.id != fields.at("id") || (!report.name.empty() && report.name != job.name))
+          continue;
         if (!is_active(report.state)) (*uses)[job.id] = use_of(fields);
       }
     }
@@ -194,8 +195,8 @@ class TableScheduler final : public Scheduler {
     // A command that knows none of the jobs, or not all of them, may call that an error.
     if (result.status != 0 && !has_words(result.err + result.out, question.unknown_job))
       return Status::error(error_text(result, command.front()));
-    const bool nothing = result.status != 0 && (strip(result.out).empty() ||
-                                                has_words(result.out, question.unknown_job));
+    const bool nothing = result.status != 0 &&
+                         (strip(result.out).empty() || has_words(result.out, question.unknown_job));
     if (!nothing) return read_answer(question.answer, result.out, jobs);
     jobs->clear();
     return Status::ok();

@@ -51,7 +51,7 @@ class Functions(unittest.TestCase):
         if self.text("submit.job") != script:  # bash reads it while it runs
             (self.work / "submit.job").write_text(script)
         kept = {key: value for key, value in os.environ.items()
-                if not key.startswith(("SLURM", "PBS", "LSB", "TALLY")) and key != "TMPDIR"}
+                if not key.startswith(("SLURM", "TALLY")) and key != "TMPDIR"}
         environment = {**kept, "PATH": f"{self.root}/bin:{os.environ['PATH']}", **variables}
         with open(self.work / "stdout", "a") as out, open(self.work / "stderr", "a") as err:
             job = subprocess.Popen(["bash", "submit.job"], cwd=self.work, env=environment, stdout=out, stderr=err,
@@ -100,7 +100,7 @@ class Functions(unittest.TestCase):
 
     def test_an_end_is_left_in_the_files(self):
         for code in (0, 3):
-            for scheduler in (SLURM, {"PBS_JOBID": "7.host"}, {"LSB_JOBID": "7"}):
+            for scheduler in (SLURM, {"job_id": "7.host"}, {"job_id": "7"}):
                 with self.subTest(code=code, scheduler=scheduler):
                     self.assertEqual(self.run_job(f"echo $TMPDIR > tmp; exit {code}", scheduler), code)
                     self.assertEqual(self.text("job.status"), f"{code}\n")
@@ -159,9 +159,9 @@ class Functions(unittest.TestCase):
 
     def test_time_that_runs_out_is_told_to_the_program(self):
         self.program("squeue", RUNNING.format(119))
-        for variables, before in ((SLURM, self.OPTIONS), ({"PBS_JOBID": "7"}, "job_limit=60 SECONDS=57"),
-                                  ({"LSB_JOBID": "7"}, "job_limit=60 job_warning=1"),
-                                  ({"LSB_JOBID": "7"}, "job_limit=6000 job_warning=0 SECONDS=5950")):
+        for variables, before in ((SLURM, self.OPTIONS), ({"job_id": "7"}, "job_limit=60 SECONDS=57"),
+                                  ({"job_id": "7"}, "job_limit=60 job_early=120"),
+                                  ({"job_id": "7"}, "job_limit=6000 SECONDS=5950")):
             with self.subTest(variables=variables):
                 self.assertEqual(self.signalled(variables, before), 4)
                 self.assertEqual((self.text("job.status"), self.text("job.reason")), ("4\n", "time limit\n"))
@@ -169,11 +169,11 @@ class Functions(unittest.TestCase):
 
     def test_a_job_that_is_cancelled_leaves_no_status(self):
         self.program("squeue", "echo CANCELLED 0 N/A None")
-        for variables, before in ((SLURM, self.OPTIONS), ({"PBS_JOBID": "7"}, "job_limit=6000"),
+        for variables, before in ((SLURM, self.OPTIONS), ({"job_id": "7"}, "job_limit=6000"),
                                   # A short job is not all of it near its end, and what nobody knows is no time limit.
-                                  ({"PBS_JOBID": "7"}, "job_limit=60"), ({"PBS_JOBID": "7"}, ""),
-                                  ({"LSB_JOBID": "7"}, "job_limit=180 job_warning=0"), ({"LSB_JOBID": "7"}, ""),
-                                  ({"LSB_JOBID": "7"}, "job_limit=6000 job_warning=10")):
+                                  ({"job_id": "7"}, "job_limit=60"), ({"job_id": "7"}, ""),
+                                  ({"job_id": "7"}, "job_limit=180"), ({"job_id": "7"}, ""),
+                                  ({"job_id": "7"}, "job_limit=6000 job_early=660")):
             with self.subTest(variables=variables):
                 self.assertEqual(self.signalled(variables, before), 143)
                 self.assertEqual((self.text("job.status"), self.text("job.reason")), (None, None))

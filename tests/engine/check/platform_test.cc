@@ -119,6 +119,12 @@ TEST_CASE("platforms are chosen by tag, in the workflow and in a site's file") {
   CHECK(with_site("platform: [{name: a}, {name: b}]\n")
             .says("d/site.yaml:1:24: error: a file describes one platform"));
   CHECK(with_site(site, "platform: [site, other]").says("error: step 's' has two platforms"));
+  const std::string two =
+      "platform: site\n  resources: [{tag: '!wide', nodes: 1}, {tag: wide|deep, nodes: 2}]";
+  CHECK(with_site(site, two).messages() == "");
+  CHECK(with_site(site, two, {"wide"}).messages() == "");
+  CHECK(with_site(site, two, {"deep"})
+            .says("d/f.yaml:8:42: error: step 's' has two lists of resources"));
 }
 
 TEST_CASE("a platform is found by its name") {

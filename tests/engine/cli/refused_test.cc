@@ -294,7 +294,7 @@ TEST_CASE("a launch line that begins with the platform's own starter is refused"
 TEST_CASE("without Slurm's commands nothing begins that they would submit") {
   const Shell shell;
   shell.sh(
-      "mkdir bin; ln -s /bin/* /usr/bin/* bin 2>/dev/null; rm -f bin/sbatch bin/squeue "
+      "mkdir bin; ln -s /bin/* /usr/bin/* bin 2>/dev/null; rm -f bin/sbatch bin/squeue bin/qdel "
       "bin/python3; "
       "ln -s \"$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')\" "
       "bin/python3");
@@ -311,8 +311,9 @@ TEST_CASE("without Slurm's commands nothing begins that they would submit") {
                 slurm.err);
   CHECK(!shell.exists("run"));
   const Ran pbs = ran("pbs");
-  CHECK(pbs.code == 1);
-  CHECK_MESSAGE(has(pbs.out, "jobs of pbs are not submitted by tally yet: its script is "),
-                (pbs.out + pbs.err));
+  CHECK(pbs.code == 2);
+  CHECK_MESSAGE(
+      has(pbs.err, "error: no folder of PATH has `qdel` of PBS: nothing can be submitted"),
+      pbs.err);
   CHECK(ran("local").code == 0);
 }

@@ -354,7 +354,7 @@ TEST_CASE("validate: all platforms that tags can choose are checked, and the shi
   const std::string two =
       "    - {tag: '!one+!two', _: local}\n    - {tag: one|two, _: site.yaml}\n";
   CHECK(said(two) == "");
-  for (const char* name : {"slurm", "pbs", "lsf"})
+  for (const char* name : {"slurm", "pbs", "lsf", "sge", "flux"})
     CHECK(said(local + "    - {tag: there, _: " + name + "}\n") == "");
   // A run needs the one that it takes.
   CHECK(said(local + "    - {tag: there, _: gone.yaml}\n") != "");
@@ -382,12 +382,13 @@ TEST_CASE("platforms: a step's own takes the place of the one of the step before
   CHECK(shell.content("run/000000/000003_b/work/stdout") == "4 [none] local\n");
   CHECK(shell.content("run/000000/000005_c/work/stdout") == "4 local\n");
   // The same of clusters, and the step's own resources.
-  shell.file("c.yaml",
-             "name: c\noutpath: run\n"
-             "step:\n"
-             "- {name: a, kind: run, platform: slurm, resources: {nodes: 2, time: 5m}, launch: x}\n"
-             "- {name: b, kind: run, depend: a, platform: pbs, resources: {time: 1m}, launch: x}\n"
-             "- {name: c, kind: run, depend: b, platform: slurm, launch: x}\n");
+  shell.file(
+      "c.yaml",
+      "name: c\noutpath: run\n"
+      "step:\n"
+      "- {name: a, kind: run, platform: slurm, resources: {nodes: 2, time: 5m}, launch: x}\n"
+      "- {name: b, kind: run, depend: a, platform: slurm, resources: {time: 1m}, launch: x}\n"
+      "- {name: c, kind: run, depend: b, platform: slurm, launch: x}\n");
   const Ran plan = shell.tally("run -n c.yaml");
   CHECK_MESSAGE(plan.code == 0, plan.err);
   CHECK(plan.err.empty());

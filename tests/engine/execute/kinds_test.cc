@@ -6,12 +6,14 @@
 #include <array>
 #include <cctype>
 #include <map>
+#include <memory>
 
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/execute/status_line.h"
 #include "engine/execute/step_table.h"
 #include "engine/workflow/job_options.h"
+#include "engine/workflow/scheduler_table.h"
 #include "engine/workspace/setup_inputs.h"
 #include "steps/container.h"
 #include "steps/kinds.h"
@@ -218,15 +220,21 @@ TEST_CASE("value_names() has every value of the kinds") {
   step.env.push_back({{"A", {}}, {"x", {}}});
   // With every name of the platform given, nothing is left out.
   const std::string any = "$nodes@60", scheduler = "slurm", variables = "A=x";
-  const auto values = kind_values(step, [&](std::string_view asked) -> const std::string* {
+  const Lookup lookup = [&](std::string_view asked) -> const std::string* {
     if (!without_platform_prefix(asked).empty()) return nullptr;  // no name is the user's
     if (asked.ends_with("_variables")) return &variables;
     return asked == "modules" ? nullptr : asked == "scheduler" ? &scheduler : &any;
-  });
+  };
   const auto& names = step_kinds().value_names();
   CHECK(std::is_sorted(names.begin(), names.end()));
   std::set<std::string_view> given;
-  for (const auto& [key, value] : values) given.insert(key);
+  const auto of_slurm = kind_values(step, lookup);
+  SchedulerTable table;
+  table.submit = {"submit"};
+  step.scheduler = std::make_shared<const SchedulerTable>(table);
+  const auto of_table = kind_values(step, lookup);
+  for (const auto* values : {&of_slurm, &of_table})
+    for (const auto& [key, value] : *values) given.insert(key);
   CHECK(given == std::set<std::string_view>(names.begin(), names.end()));
 }
 
@@ -266,12 +274,9 @@ TEST_CASE("a job too short for the signal before its time limit gets none") {
   const auto signal = [](const char* time, const std::string& of_platform) {
     Step step = run_step("prog");
     step.resources.time.value = time;
-    const std::string minutes = "1";
-    const auto values = kind_values(step, [&](std::string_view name) {
-      return name == "signal" ? &of_platform : name == "signal_minutes" ? &minutes : nullptr;
-    });
+    const auto values = kind_values(
+        step, [&](std::string_view name) { return name == "signal" ? &of_platform : nullptr; });
     const std::map<std::string, std::string> all(values.begin(), values.end());
-    CHECK(all.count("signal") == all.count("signal_minutes"));
     return all.count("signal") != 0 ? all.at("signal") : of_platform;
   };
   CHECK(signal("00:01:00", "B:TERM@60").empty());
@@ -520,39 +525,6 @@ TEST_CASE(
          {"mem-per-gpu", "2G", "'memory'"},
          {"gres", "nvme:1", ""},
          {"gpu-bind", "closest", ""}});
-  // qsub(1B) of OpenPBS.
-  check("pbs", {},
-        {{"l", "walltime=10:00:00", "'time'"},
-         {"l", "place=excl,select=2:ncpus=4", "'nodes'"},
-         {"l", "ngpus=2", "'gpus_per_node'"},
-         {"q", "x", "'partition'"},
-         {"A", "x", "'account'"},
-         {"N", "x", "name"},
-         {"o", "x", "stdout"},
-         {"J", "1-3", "submits"},
-         {"W", "block=true", "option 'W'"},
-         {"time", "5", "'time'"},
-         {"M", "it's \"x\"", "both kinds"},
-         {"l", "place=excl", ""},
-         {"W", "umask=022", ""},
-         {"V", "true", ""},
-         {"r", "n", ""}});
-  // bsub(1) of LSF.
-  check("lsf", {true, false},
-        {{"W", "10", "'time'"},
-         {"n", "4", "'tasks_per_node'"},
-         {"nnodes", "4", "'nodes'"},
-         {"M", "4GB", "'memory'"},
-         {"q", "x", "'partition'"},
-         {"P", "x", "'account'"},
-         {"J", "x[1-3]", "name"},
-         {"oo", "x", "stdout"},
-         {"wt", "3", "'signal'"},
-         {"R", "span[hosts=1]", "'tasks_per_node'"},
-         {"gpu", "num=2", "'gpus_per_node'"},
-         {"R", "rusage[mem=4]", ""},
-         {"x", "true", ""},
-         {"sla", "fast", ""}});
   // Other schedulers have no rules but one line for each option.
   check("other", {}, {{"time", "5", ""}, {"x", "a\nb", "line break"}});
   CHECK(variable_fault("SBATCH_TIMELIMIT", "60", {})->hint.find("'time'") != std::string::npos);
@@ -589,12 +561,6 @@ TEST_CASE("directives are quoted as their scheduler reads them") {
     CHECK(read_directive_word(std::string(row.word) + " # a comment") == row.text);
   }
   CHECK(read_directive_word("a'b c'd#e") == "ab cd");
-  CHECK(directive_word("pbs", "two words") == "\"two words\"");
-  CHECK(directive_word("pbs", "a\"b c") == "'a\"b c'");
-  CHECK(directive_word("lsf", "rusage[mem=4]") == "\"rusage[mem=4]\"");
-  CHECK(job_name_word("slurm", "my bench.s") == "\"my bench.s\"");
-  CHECK(job_name_word("pbs", "my bench.s") == "my_bench.s");
-  CHECK(job_name_word("lsf", "a[1-3].s") == "a_1-3_.s");
 }
 
 TEST_CASE(
@@ -640,16 +606,6 @@ TEST_CASE(
   // sbatch(1), "filename pattern": %% is a percent sign. It takes the folder's name for a pattern, too.
   CHECK(lines("stdout_word").find("/runs/50%%j/000000/") == 0);
   CHECK(lines("stdout_word").find("/job-%j.out") != std::string::npos);
-}
-
-TEST_CASE("a scheduler that tally only writes scripts for is named, and nothing is run") {
-  RunFixture run;
-  run.add(set_of("ps", {parameter("scheduler", "pbs"), parameter("submit", "touch submitted"),
-                        parameter("submit_script", "submit.job")}));
-  run.add(run_step("prog"));
-  CHECK(run.run().failed == 1);
-  CHECK(run.file("000000_train/error").find("jobs of pbs are not submitted by tally yet") == 0);
-  CHECK_FALSE(access((run.directory.path + "/000000_train/work/submitted").c_str(), F_OK) == 0);
 }
 
 TEST_CASE("what a job script asks of the scheduler") {

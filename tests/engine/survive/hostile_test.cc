@@ -376,11 +376,13 @@ TEST_CASE("secrets are not readable for others in any file that a job needs, wha
                      "resources: {nodes: 1, tasks_per_node: 1, time: 5m}, launch: \"" + way.launch +
                      "\"}\n");
       shell.file("secret", secret);
-      // Tally writes the script of a PBS job and does not submit it.
+      // No PBS takes the job: what qsub says is that it is not there.
       const Ran ran = shell.sh(
           "umask 022; rm -rf run jobs; sed 's/slurm/pbs/; s/pack: .*resources/resources/' s.yaml "
           "> r.yaml; "
-          "export " +
+          "mkdir -p bin; printf '#!/bin/sh\\necho no >&2; exit 1\\n' > bin/qsub; "
+          "printf '#!/bin/sh\\n' | tee bin/qdel > bin/qselect; chmod +x bin/*; "
+          "export PATH=$PWD/bin:$PATH; export " +
           variable +
           "=\"$(cat secret)\"; timeout 60 \"$TALLY\" run "
           "r.yaml; \"$TALLY\" script s.yaml --out jobs");
