@@ -252,11 +252,14 @@ class Daemons(SgeTest):
         self.write(launch=WAITS)
         engine = self.place.start("run", "small.yaml")
         self.begun(0, 1)
+        wait_for(lambda: [state for _, _, state in self.cluster.jobs()] == ["r", "r"], "qmaster knows that they run")
         self.cluster.down("qmaster")
         self.free()
-        wait_for(lambda: "qstat: " in self.place.log(), "the engine has asked")
+        wait_for(lambda: all((self.place.work(n) / "job.status").exists() for n in (0, 1)), "the jobs have ended")
         self.cluster.up("qmaster")
         self.assertIn("1,10\n2,20\n", self.ends(engine, 0))
+        # execd tells it of their end once more, after a while.
+        wait_for(lambda: not self.cluster.jobs(), "qmaster knows that they have ended", 180)
 
     def test_a_submission_waits_for_qmaster(self):
         self.write()
