@@ -31,7 +31,7 @@ def layouts(cwd):
 
 def mistakes(cwd):
     """What the planner does not know is said in its words, and not taken for a model that fits nowhere."""
-    for setting, words in (("gpu=XYZ", "--plan-device: 'XYZ' is not known: H200, H100, "),
+    for setting, words in (("gpu=XYZ", "--plan-device: 'XYZ' is not known: H200, GH200, H100, "),
                            ("model=llama-9b", "--model: 'llama-9b' is not a known model: ")):
         _, err = tally("run", WORKFLOW, "-n", "-o", "run", "--set", "gpu=H100", "--set", setting, cwd=cwd, expected=2)
         check("tally-train: error: " + words in err, err)

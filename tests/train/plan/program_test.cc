@@ -109,10 +109,9 @@ TEST_CASE("a wrong flag of a plan is one sentence that names it") {
           "--plan --model 124M --bf16 --fp8-format e4m3 --fp8-recipe rowwise --plan-device B200") ==
       "tally-train: error: --fp8-recipe: B200 (compute capability 10.0) does not compute rowwise, "
       "which only 9.0 does: take tensorwise\n");
-  CHECK(
-      error("--plan --plan-device H20") ==
-      "tally-train: error: --plan-device: 'H20' is not known: H200, H100, GH200, B200, A100-80GB, "
-      "A100-40GB, or a size of memory as 64GB\n");
+  CHECK(error("--plan --plan-device H20") ==
+        "tally-train: error: --plan-device: 'H20' is not known: H200, GH200, H100, GB300, B300, "
+        "GB200, B200, A100-80GB, A100-40GB, or a size of memory as 64GB\n");
   CHECK(contains(error("--plan --plan-gpus 3 --tensor-model-parallel-size 2"),
                  "--plan-gpus: world size (3) is not divisible by tensor parallel size (2) times "
                  "pipeline parallel size (1)"));
