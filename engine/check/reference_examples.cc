@@ -178,7 +178,7 @@ A parameter or pattern without `type` has texts. Where a number is needed:
 | where | a value without a type |
 |---|---|
 | Python: `where`, `filter`, `expression`, the condition of a reference | a text beside texts, and beside numbers the number that it reads as: `n == 4`, `n < 8` and `n * 2` need no `type`. Two such values are numbers where they are calculated with or ordered: `n + m` is 11 with 4 and 7. Sets and dictionaries take none; lists and tuples do. |
-| what an `expression` gives, as `max(n, 5)`, in a column with `statistic`, `better` or a `relative_to` that divides it; `y` of a chart | the number that it reads as. Any other text is an error, also in one row or repeat. |
+| what an `expression` gives, as `max(n, 5)`, in a column with `statistic`, `better` or a `relative_to` that divides it; `y` of a chart | the number that it reads as. Any other text is an error, also in one row of the table or one repeat of such a row. |
 | `statistic`, `better`, `relative_to`, `until`, `measured_over`, `of` of a reference, and names such as `NAME_avg` and `NAME_median` | an error of `validate`: give it `type: float` or `type: int`, in each set from which the rows are. `NAME_cnt`, `NAME_first` and `NAME_last` need none. |
 | all else, as `sort` and `x` of a chart | the text |
 

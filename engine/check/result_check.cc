@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <variant>
 
 #include "engine/base/text.h"
 #include "engine/python/tokens.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
@@ -48,18 +50,60 @@ void check_column(const Benchmark& benchmark, const Column& column, Diagnostics&
   }
 }
 
+bool is_computed(const Column& column) {
+  return !column.expression.value.empty() || !column.relative_to.empty();
+}
+
+// Whether both columns compute the same, of which they may show several statistics. A ratio is one of
+// its statistic.
+bool compute_the_same(const Column& one, const Column& other) {
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first.value == b.first.value && a.second.value == b.second.value;
+  };
+  if (one.expression.value != other.expression.value ||
+      !std::ranges::equal(one.relative_to, other.relative_to, same))
+    return false;
+  return one.relative_to.empty() ||
+         (one.name.value == other.name.value && one.statistic == other.statistic);
+}
+
+// A row has one value of a name. check_expression_names() says of an expression beside a plain value.
+void check_value_names(const Column& column, const Column& other, Diagnostics& diagnostics) {
+  const bool said = column.name.value == other.name.value &&
+                    column.expression.value.empty() != other.expression.value.empty();
+  const auto is_plain_statistic = [](const Column& one) {
+    return !is_computed(one) && one.statistic != nullptr;  // has a key of its own
+  };
+  if (is_plain_statistic(column) || is_plain_statistic(other)) return;
+  if (said || (!is_computed(column) && !is_computed(other)) ||
+      value_name(column) != value_name(other) || compute_the_same(column, other))
+    return;
+  const bool ratio = other.expression.value.empty() && !other.relative_to.empty();
+  diagnostics.error(other.name.mark,
+                    fmt::format("columns '{}' and '{}' have values of one name, '{}'",
+                                column.column_title(), other.column_title(), value_name(other)),
+                    ratio ? "give the ratio a title of its own"
+                          : "give the expression a name of its own: `{_: NAME, expression: ...}`");
+}
+
 // The value of an expression replaces that of its name, also in the columns before it.
 void check_expression_names(const Table& table, Diagnostics& diagnostics) {
   for (const Column& column : table.columns) {
-    if (column.expression.value.empty()) continue;
-    for (const Column& other : table.columns) {
-      if (!other.expression.value.empty() || other.name.value != column.name.value) continue;
+    const auto shows_it = [&](const Column& other) {
+      return !column.expression.value.empty() && other.expression.value.empty() &&
+             other.name.value == column.name.value;
+    };
+    if (std::ranges::any_of(table.columns, shows_it)) {
       diagnostics.error(column.name.mark,
                         fmt::format("column '{}' is an expression, and another column shows the "
                                     "value of that name",
                                     column.name.value),
                         "give the expression a name of its own: `{_: NAME, expression: ...}`");
-      break;
+      continue;
+    }
+    for (const Column& earlier : table.columns) {
+      if (&earlier == &column) break;
+      check_value_names(earlier, column, diagnostics);
     }
   }
 }

@@ -167,7 +167,7 @@ void ValueNames::check_columns(const std::vector<Column>& columns, const std::st
   if (strict_) check_order(columns);
 }
 
-// A statistic is computed in each repeat, which has no baseline row.
+// A statistic is computed in each repeat, which has no baseline row, and so is what is compared.
 void ValueNames::check_order(const std::vector<Column>& columns) const {
   const auto is_a_value = [&](const std::string& name) { return is_value(name); };
   const ColumnOrder order = column_order(columns, is_a_value);
@@ -180,22 +180,16 @@ void ValueNames::check_order(const std::vector<Column>& columns) const {
            "let one of them read a pattern or a parameter in place of the other");
     return;
   }
-  std::set<std::string> ratios;  // and what reads one
-  for (const Column* column : order.columns) {
-    const bool ratio = !column->relative_to.empty();
-    const std::vector<std::string> names = names_computed_with(*column);
-    const auto read = std::ranges::find_if(
-        names, [&](const std::string& name) { return ratios.count(name) != 0; });
-    if (read != names.end() && !ratio && column->statistic != nullptr) {
-      report(
-          column->expression.mark,
-          fmt::format("column '{}': a statistic is computed in each repeat, and '{}' is relative "
-                      "to a baseline row, which has no repeats to compare with one by one",
-                      column->column_title(), *read),
-          "compute with the plain values, or leave the statistic out here");
-    } else if ((ratio || read != names.end()) && !is_value(value_name(*column))) {
-      ratios.insert(value_name(*column));
-    }
+  for (const auto& [column, read] : ratios_read(order, is_a_value)) {
+    const bool statistic = column->statistic != nullptr;
+    if (!statistic && column->better == Better::unknown) continue;
+    report(column->expression.mark,
+           fmt::format("column '{}': {} in each repeat, and '{}' is relative to a baseline row, "
+                       "which has no repeats to compare with one by one",
+                       column->column_title(),
+                       statistic ? "a statistic is computed" : "`better` takes the value", read),
+           fmt::format("compute with the plain values, or leave {} out here",
+                       statistic ? "the statistic" : "`better`"));
   }
 }
 

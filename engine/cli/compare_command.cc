@@ -24,7 +24,10 @@
 #include "engine/report/run_results.h"
 #include "engine/results/judge/compare.h"
 #include "engine/results/judge/definition_changes.h"
+#include "engine/results/rows/point_key.h"
 #include "engine/results/table/columns.h"
+#include "engine/workflow/column_order.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -195,6 +198,9 @@ class CompareCommand {
 
   // Applies --metric and --better to the tables' columns.
   bool choose_metrics() {
+    const auto is_value = [this](const std::string& name) {
+      return is_match_value(benchmark_, name) || contains(parameter_order(benchmark_), name);
+    };
     std::vector<std::string> known;
     size_t metrics = 0;
     bool plain = false;    // a named column is no ratio
@@ -203,6 +209,7 @@ class CompareCommand {
       for (auto& output : result.outputs) {
         auto* table = std::get_if<Table>(&output);
         if (table == nullptr) continue;
+        const auto through = ratios_read(column_order(table->columns, is_value), is_value);
         for (Column& column : table->columns) {
           known.push_back(column.name.value);
           const bool named = !args_.metric.empty() &&
@@ -212,10 +219,12 @@ class CompareCommand {
             if (named && args_.better == "higher") column.better = Better::higher;
             if (named && args_.better == "lower") column.better = Better::lower;
           }
-          if (is_metric(column)) ++metrics;
-          plain = plain || (named && column.relative_to.empty());
-          if (!column.relative_to.empty() && (named || column.better != Better::unknown))
+          const bool ratio = !column.relative_to.empty() || through.count(&column) != 0;
+          if (ratio && (named || column.better != Better::unknown))
             relative = column.column_title();
+          if (through.count(&column) != 0) column.better = Better::unknown;  // no repeat has it
+          if (is_metric(column)) ++metrics;
+          plain = plain || (named && !ratio);
         }
       }
     }

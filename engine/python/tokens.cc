@@ -1,6 +1,7 @@
 #include "engine/python/tokens.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 #include <string_view>
 
@@ -199,13 +200,116 @@ bool makes_names(const std::vector<PythonToken>& tokens) {
   return false;
 }
 
+namespace {
+
+bool is_sign(const PythonToken& token, const char* signs) {
+  return token.kind == TokenKind::sign && is_one_of(signs, token.text[0]);
+}
+
+// The first token from `at` on that is one of `words`, or that closes the bracket around it. Brackets
+// that open behind `at` are passed by.
+size_t end_of_part(const std::vector<PythonToken>& tokens, size_t at,
+                   std::initializer_list<std::string_view> words) {
+  for (int depth = 0; at < tokens.size(); ++at) {
+    const bool closes = is_sign(tokens[at], ")]}");
+    if (depth == 0 && (closes || std::ranges::find(words, tokens[at].text) != words.end())) break;
+    if (closes) --depth;
+    if (is_sign(tokens[at], "([{")) ++depth;
+  }
+  return at;
+}
+
+// The first token within the bracket around `at`.
+size_t start_of_bracket(const std::vector<PythonToken>& tokens, size_t at) {
+  for (int depth = 0; at > 0; --at) {
+    const bool opens = is_sign(tokens[at - 1], "([{");
+    if (opens && depth == 0) break;
+    if (opens) --depth;
+    if (is_sign(tokens[at - 1], ")]}")) ++depth;
+  }
+  return at;
+}
+
+// Names that an expression gives itself, and the tokens in which they mean what it gives.
+struct OwnNames {
+  std::set<std::string_view> names;
+  std::set<size_t> given;  // the tokens that are parameters of a lambda
+  size_t begin = 0;
+  size_t end = 0;
+  // The values of a comprehension's first `for` are read outside of it.
+  size_t outer_begin = 0;
+  size_t outer_end = 0;
+
+  bool mean(std::string_view name, size_t at) const {
+    const bool outer = at >= outer_begin && at < outer_end;
+    return given.count(at) != 0 || (at >= begin && at < end && !outer && names.count(name) != 0);
+  }
+};
+
+OwnNames names_of_for(const std::vector<PythonToken>& tokens, size_t at) {
+  OwnNames own;
+  own.begin = start_of_bracket(tokens, at);
+  own.end = end_of_part(tokens, at, {});
+  const size_t in = end_of_part(tokens, at, {"in"});
+  for (; at < in; ++at)
+    if (tokens[at].kind == TokenKind::word) own.names.insert(tokens[at].text);
+  const size_t first = end_of_part(tokens, own.begin, {"for"});
+  own.outer_begin = end_of_part(tokens, first, {"in"});
+  own.outer_end = end_of_part(tokens, own.outer_begin, {"for", "if"});
+  return own;
+}
+
+OwnNames names_of_lambda(const std::vector<PythonToken>& tokens, size_t at) {
+  OwnNames own;
+  own.begin = end_of_part(tokens, at, {":"});
+  own.end = end_of_part(tokens, own.begin, {",", "for"});
+  for (++at; at < own.begin; ++at) {
+    const size_t end = end_of_part(tokens, at, {",", ":"});
+    while (at < end && tokens[at].kind != TokenKind::word) ++at;
+    if (at < end) own.names.insert(tokens[at].text);
+    own.given.insert(at);
+    at = end;
+  }
+  return own;
+}
+
+std::vector<OwnNames> own_names(const std::vector<PythonToken>& tokens) {
+  std::vector<OwnNames> all;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind != TokenKind::word) continue;
+    if (tokens[i].text == "for") all.push_back(names_of_for(tokens, i));
+    if (tokens[i].text == "lambda") all.push_back(names_of_lambda(tokens, i));
+    size_t next = i;
+    const PythonToken* colon = next_token(tokens, &next);
+    if (colon != nullptr && colon->text == ":" && next + 1 < tokens.size() &&
+        tokens[next + 1].text == "=")
+      all.push_back({{tokens[i].text}, {}, 0, tokens.size()});
+  }
+  return all;
+}
+
+// Whether the word is a function of Python's that is called.
+bool calls_function(const std::vector<PythonToken>& tokens, size_t at) {
+  if (!is_python_function(std::string(tokens[at].text))) return false;
+  const PythonToken* next = next_token(tokens, &at);
+  return next != nullptr && next->text == "(";
+}
+
+}  // namespace
+
 std::vector<std::string> names_read(std::string_view expression) {
   std::vector<std::string> names;
   const std::vector<PythonToken> tokens = tokens_of(expression);
+  const std::vector<OwnNames> own = own_names(tokens);
+  const auto reads = [&](size_t at) {
+    const std::string_view text = tokens[at].text;
+    return tokens[at].kind == TokenKind::word && !is_argument_name(tokens, at) &&
+           !is_python_keyword(std::string(text)) && !calls_function(tokens, at) &&
+           std::ranges::none_of(own, [&](const OwnNames& one) { return one.mean(text, at); });
+  };
   for (size_t i = 0; i < tokens.size(); ++i) {
     const PythonToken& token = tokens[i];
-    if (token.kind == TokenKind::word && !is_argument_name(tokens, i))
-      names.emplace_back(token.text);
+    if (reads(i)) names.emplace_back(token.text);
     if (token.kind != TokenKind::dollar && token.kind != TokenKind::text) continue;
     for (size_t at = token.text.find('$'); at != std::string_view::npos;
          at = token.text.find('$', at + 1)) {

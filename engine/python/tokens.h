@@ -44,7 +44,8 @@ bool is_argument_name(const std::vector<PythonToken>& tokens, size_t at);
 // Whether an expression gives names of its own: by `lambda`, `for` or `:=`.
 bool makes_names(const std::vector<PythonToken>& tokens);
 
-// The names that an expression reads: words but those of arguments, and $names also within texts.
+// The names that an expression reads: words, and $names also within texts. Not among them: keywords,
+// functions of Python's that are called, names of arguments, and those that it gives itself.
 std::vector<std::string> names_read(std::string_view expression);
 
 bool is_python_keyword(const std::string& word);

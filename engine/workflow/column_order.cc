@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <utility>
 
 #include "engine/python/tokens.h"
@@ -36,6 +37,7 @@ class ColumnSorter {
 
   ColumnOrder sort() {
     for (size_t i = 0; i < columns_.size(); ++i) visit(i);
+    find_early();
     return std::move(order_);
   }
 
@@ -66,6 +68,17 @@ class ColumnSorter {
     order_.columns.push_back(&columns_[column]);
   }
 
+  void find_early() {
+    const Column* left = nullptr;  // the leftmost of the columns that come later
+    for (auto at = order_.columns.rbegin(); at != order_.columns.rend(); ++at) {
+      const Column* column = *at;
+      if (left != nullptr && left < column && is_computed(*column) &&
+          is_value_(value_name(*column)))
+        order_.early.push_back(column);
+      if (left == nullptr || column < left) left = column;
+    }
+  }
+
   const std::vector<Column>& columns_;
   const std::function<bool(const std::string&)>& is_value_;
   std::vector<Seen> seen_;
@@ -78,6 +91,22 @@ class ColumnSorter {
 ColumnOrder column_order(const std::vector<Column>& columns,
                          const std::function<bool(const std::string&)>& is_value) {
   return ColumnSorter(columns, is_value).sort();
+}
+
+std::map<const Column*, std::string> ratios_read(
+    const ColumnOrder& order, const std::function<bool(const std::string&)>& is_value) {
+  std::map<const Column*, std::string> found;
+  std::set<std::string> ratios;  // and what reads one
+  for (const Column* column : order.columns) {
+    const bool ratio = !column->relative_to.empty();
+    const std::vector<std::string> names = names_computed_with(*column);
+    const auto read = std::ranges::find_if(
+        names, [&](const std::string& name) { return ratios.count(name) != 0; });
+    if (!ratio && read == names.end()) continue;
+    if (!ratio) found[column] = *read;
+    if (!is_value(value_name(*column))) ratios.insert(value_name(*column));
+  }
+  return found;
 }
 
 }  // namespace tally

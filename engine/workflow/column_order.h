@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +21,14 @@ std::vector<std::string> names_computed_with(const Column& column);
 struct ColumnOrder {
   std::vector<const Column*> columns;
   std::vector<const Column*> circle;  // that read each other, each the next; empty: there are none
+  // Columns with the name of such a value that come before a column to their left, which reads the value.
+  std::vector<const Column*> early;
 };
 ColumnOrder column_order(const std::vector<Column>& columns,
                          const std::function<bool(const std::string&)>& is_value);
+
+// The columns that are no ratio and read one, also through others, with the name that they read.
+std::map<const Column*, std::string> ratios_read(
+    const ColumnOrder& order, const std::function<bool(const std::string&)>& is_value);
 
 }  // namespace tally

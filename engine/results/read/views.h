@@ -16,6 +16,8 @@
 
 namespace tally {
 
+struct TextsFound;
+
 // The context of each stage of results: the definitions, who evaluates, and where problems go.
 // Refers to objects of the caller, which must outlive it.
 struct ResultContext {
@@ -24,10 +26,14 @@ struct ResultContext {
   Diagnostics& diagnostics;
   // A column whose expression fails in each row is an error, as a pattern that matches nothing is.
   bool empty_column_is_error = false;
+  // Where texts in columns that need numbers are kept until it is known which rows a table shows. Null:
+  // they are reported at once.
+  std::vector<TextsFound>* texts = nullptr;
 
   // The same with other diagnostics.
   ResultContext saying_to(Diagnostics& others) const {
-    return {benchmark, evaluator, others, empty_column_is_error};
+    return {benchmark, evaluator, others, empty_column_is_error,
+            &others == &diagnostics ? texts : nullptr};
   }
 };
 

@@ -298,36 +298,36 @@ bool needs_numbers(const Column& column) {
 // The rows in which a column is computed, or their repeats.
 struct Computed {
   std::vector<Record>& rows;
-  const char* called = "rows";  // in messages
+  const char* called = "rows";                  // in messages
+  const std::vector<size_t>* row_of = nullptr;  // of each repeat
 };
 
-// Reports texts in a column that needs numbers: those that its expression gives are an error, and so
-// are values of which none is a number.
-void refuse_texts(const ResultContext& context, const Column& column, const Computed& in,
-                  const std::vector<Value>& values) {
-  size_t texts = 0, numbers = 0;
-  std::string first;
+// Finds texts in a column that needs numbers.
+void find_texts(const ResultContext& context, const Column& column, const Computed& in,
+                const std::vector<Value>& values) {
+  const auto is_text = [&](size_t i) {
+    return std::holds_alternative<std::string>(values[i].data) && in.rows[i].measured();
+  };
+  TextsFound found{&column, in.called, std::vector<TextsFound::Cell>(values.size())};
+  bool any = false;
   for (size_t i = 0; i < values.size(); ++i) {
-    const auto* text = std::get_if<std::string>(&values[i].data);
-    if (values[i].number()) ++numbers;
-    if (text == nullptr || !in.rows[i].measured()) continue;
-    if (texts++ == 0) first = *text;
+    TextsFound::Cell& cell = found.cells[i];
+    cell.row = in.row_of == nullptr ? i : (*in.row_of)[i];
+    cell.is_number = values[i].number();
+    cell.is_text = is_text(i);
+    if (!cell.is_text) continue;
+    any = true;
+    cell.text = std::get<std::string>(values[i].data);
+    cell.is_baseline =
+        is_divided(column) && std::ranges::all_of(column.relative_to, [&](const auto& one) {
+          return same(in.rows[i].values, one.first.value, one.second.value);
+        });
   }
-  if (texts == 0) return;
-  const char* needs = column.statistic != nullptr ? "a statistic"
-                      : is_divided(column)        ? "`relative_to`"
-                                                  : "`better`";
-  const bool computed = !column.expression.value.empty();
-  const Mark& mark = computed ? column.expression.mark : column.name.mark;
-  std::string message =
-      fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} {}",
-                  column.column_title(), needs, first, texts, in.rows.size(), in.called);
-  std::string hint = computed ? "let the expression give numbers, as float(x) is one"
-                              : "give the pattern or parameter `type: float` or `type: int`";
-  if (numbers == 0 || computed) {
-    context.diagnostics.error(mark, std::move(message), std::move(hint));
+  if (!any) return;
+  if (context.texts != nullptr) {
+    context.texts->push_back(std::move(found));
   } else {
-    context.diagnostics.warning(mark, std::move(message), std::move(hint));
+    refuse_texts(found, std::vector<bool>(found.cells.back().row + 1, true), context.diagnostics);
   }
 }
 
@@ -377,7 +377,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
       diagnostics.warning(column.expression.mark, message, hint);
     }
   }
-  if (numbers) refuse_texts(context, column, in, values);
+  if (numbers) find_texts(context, column, in, values);
   return values;
 }
 
@@ -395,61 +395,144 @@ std::string empty_cell(const Column& column) {
   return fmt::format("'{}' is empty: ", column.column_title());
 }
 
+void refuse_texts(const TextsFound& found, const std::vector<bool>& kept,
+                  Diagnostics& diagnostics) {
+  const Column& column = *found.column;
+  const bool any = std::ranges::find(kept, true) != kept.end();
+  size_t texts = 0, numbers = 0, all = 0;
+  std::string first;
+  for (const TextsFound::Cell& cell : found.cells) {
+    if (!kept[cell.row] && !(cell.is_baseline && any)) continue;
+    ++all;
+    if (cell.is_number) ++numbers;
+    if (cell.is_text && texts++ == 0) first = cell.text;
+  }
+  if (texts == 0) return;
+  const char* needs = column.statistic != nullptr ? "a statistic"
+                      : is_divided(column)        ? "`relative_to`"
+                                                  : "`better`";
+  const bool computed = !column.expression.value.empty();
+  const Mark& mark = computed ? column.expression.mark : column.name.mark;
+  std::string message =
+      fmt::format("column '{}': {} needs numbers, and the value is the text '{}' in {} of {} {}",
+                  column.column_title(), needs, first, texts, all, found.called);
+  std::string hint = computed ? "let the expression give numbers, as float(x) is one"
+                              : "give the pattern or parameter `type: float` or `type: int`";
+  if (numbers == 0 || computed) {
+    diagnostics.error(mark, std::move(message), std::move(hint));
+  } else {
+    diagnostics.warning(mark, std::move(message), std::move(hint));
+  }
+}
+
+void FormerValues::keep(const Column& column) {
+  if (!contains(order_.early, &column)) return;
+  kept_.push_back({&column, column_values(rows_, value_name(column))});
+}
+
+// Columns to the left of several of one name read what the first of these replaced.
+void FormerValues::give(const Column& column) {
+  for (auto one = kept_.rbegin(); one != kept_.rend(); ++one)
+    if (&column < one->by) exchange(*one);
+}
+
+void FormerValues::take_back(const Column& column) {
+  for (Kept& one : kept_)
+    if (&column < one.by) exchange(one);
+}
+
+void FormerValues::exchange(Kept& kept) {
+  const std::string name = value_name(*kept.by);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    Value now = rows_[i].values.at(name);
+    rows_[i].values.set(name, std::move(kept.values[i]));
+    kept.values[i] = std::move(now);
+  }
+}
+
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
-                    size_t rows, std::vector<Record>& repeats) {
+                    const std::vector<size_t>& row_of, std::vector<Record>& repeats) {
   Diagnostics said_of_rows;
   const ResultContext here =
       context.saying_to(shows_repeats(column) ? context.diagnostics : said_of_rows);
-  const Computed in{repeats, rows == repeats.size() ? "rows" : "repeats"};
+  const bool single = std::ranges::adjacent_find(row_of) == row_of.end();
+  const Computed in{repeats, single ? "rows" : "repeats", &row_of};
   std::vector<Value> values = expression_values(here, column, records, in, nullptr);
   for (size_t i = 0; i < repeats.size(); ++i)
     repeats[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
 }
 
-std::vector<const Column*> columns_in_order(const Benchmark& benchmark,
-                                            const std::vector<Column>& columns,
-                                            const Records& records,
-                                            const std::vector<Record>& rows) {
+ColumnOrder columns_in_order(const Benchmark& benchmark, const std::vector<Column>& columns,
+                             const Records& records, const std::vector<Record>& rows) {
   std::optional<std::set<std::string>> known;
   const auto is_value = [&](const std::string& name) {
     if (!known) known = known_names(rows, &records);
     return known->count(name) != 0 || is_match_value(benchmark, name);
   };
-  return column_order(columns, is_value).columns;
+  return column_order(columns, is_value);
 }
+
+namespace {
+
+bool is_derived(const Column& column) {
+  if (!column.relative_to.empty() || !column.expression.value.empty()) return true;
+  return column.statistic == nullptr && column.better != Better::unknown;
+}
+
+// Stores the statistic of an expression, which was computed in the repeats, under the plain name. The
+// first column of the name decides.
+void add_statistic(const Column& column, const std::vector<Column>& columns,
+                   std::vector<Record>& rows) {
+  const auto first = std::ranges::find_if(columns, [&](const Column& one) {
+    return one.name.value == column.name.value && one.relative_to.empty();
+  });
+  if (&*first != &column || !owns_name(columns, column)) return;
+  for (Record& row : rows)
+    row.values.set(column.name.value, Value(row.values.at(statistic_key(column))), Asked::asked);
+}
+
+void add_derived_column(const ResultContext& context, const Column& column,
+                        const std::vector<Column>& columns, const Records& records,
+                        std::vector<Record>& rows) {
+  const bool relative = !column.relative_to.empty();
+  if (!relative && column.statistic != nullptr) return add_statistic(column, columns, rows);
+  const std::string plain = column.statistic == nullptr ? column.name.value : statistic_key(column);
+  Compared compared;
+  std::vector<Value> values;
+  if (!column.expression.value.empty()) {
+    Diagnostics said_of_repeats;
+    const bool said = !relative && shows_repeats(column);
+    const ResultContext here = context.saying_to(said ? said_of_repeats : context.diagnostics);
+    values = expression_values(here, column, records, {rows}, &compared);
+  } else {
+    values = column_values(rows, plain);
+    if (needs_numbers(column)) find_texts(context, column, {rows}, values);
+    if (!relative) return;
+  }
+  if (relative && compared.names.empty()) {
+    relate(context.benchmark, column, words_behind(columns, column_words(column)), rows, values);
+    return;
+  }
+  const std::set<std::string> words = words_behind(columns, compared.names);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!compared.names.empty() && compared.baseline[i] >= 0)
+      take_short_values(column, rows[static_cast<size_t>(compared.baseline[i])], words, rows[i]);
+    rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
+  }
+}
+
+}  // namespace
 
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows) {
-  for (const Column* one : columns_in_order(context.benchmark, columns, records, rows)) {
-    const Column& column = *one;
-    const bool relative = !column.relative_to.empty();
-    const bool computed = !column.expression.value.empty();
-    if (!computed && !relative && column.better == Better::unknown) continue;
-    if (!relative && column.statistic != nullptr) continue;  // computed in the repeats
-    const std::string plain =
-        column.statistic == nullptr ? column.name.value : statistic_key(column);
-    Compared compared;
-    std::vector<Value> values;
-    if (computed) {
-      Diagnostics said_of_repeats;
-      const bool said = !relative && shows_repeats(column);
-      const ResultContext here = context.saying_to(said ? said_of_repeats : context.diagnostics);
-      values = expression_values(here, column, records, {rows}, &compared);
-    } else {
-      values = column_values(rows, plain);
-      if (needs_numbers(column)) refuse_texts(context, column, {rows}, values);
-      if (!relative) continue;
-    }
-    if (relative && compared.names.empty()) {
-      relate(context.benchmark, column, words_behind(columns, column_words(column)), rows, values);
-      continue;
-    }
-    const std::set<std::string> words = words_behind(columns, compared.names);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (!compared.names.empty() && compared.baseline[i] >= 0)
-        take_short_values(column, rows[static_cast<size_t>(compared.baseline[i])], words, rows[i]);
-      rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
-    }
+  const ColumnOrder order = columns_in_order(context.benchmark, columns, records, rows);
+  FormerValues former(order, rows);
+  for (const Column* column : order.columns) {
+    if (!is_derived(*column)) continue;
+    former.keep(*column);
+    former.give(*column);
+    add_derived_column(context, *column, columns, records, rows);
+    former.take_back(*column);
   }
 }
 

@@ -9,26 +9,67 @@
 #include "engine/results/rows/records.h"
 #include "engine/results/table/expressions.h"
 #include "engine/results/table/result_table.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
 
 // Computes the derived columns among `columns` into `rows`, in the order of column_order().
-// Statistics of expressions are not computed here (add_statistics()).
+// Statistics of expressions are computed before (add_statistics()).
 void add_derived_columns(const ResultContext& context, const std::vector<Column>& columns,
                          const Records& records, std::vector<Record>& rows);
 
-// Computes the column's expression in the repeats of so many rows. The column is relative to none.
+// Texts in a column that needs numbers, and what else it has there.
+struct TextsFound {
+  struct Cell {
+    size_t row = 0;
+    bool is_text = false;  // of a measurement
+    bool is_number = false;
+    bool is_baseline = false;  // other rows' values are divided by it
+    std::string text;
+  };
+  const Column* column = nullptr;
+  const char* called = "";  // what has the cells: rows, or their repeats
+  std::vector<Cell> cells;
+};
+
+// Reports texts in the rows that a filter keeps: those that an expression gives are an error, and so
+// are values of which none is a number.
+void refuse_texts(const TextsFound& found, const std::vector<bool>& kept, Diagnostics& diagnostics);
+
+// The values that columns have replaced in rows before all columns to their left were computed. These
+// read them.
+class FormerValues {
+ public:
+  FormerValues(const ColumnOrder& order, std::vector<Record>& rows) : order_(order), rows_(rows) {}
+
+  // Before the column's values are added to the rows.
+  void keep(const Column& column);
+  // Around the computing of a column: the rows have the values that it reads.
+  void give(const Column& column);
+  void take_back(const Column& column);
+
+ private:
+  struct Kept {
+    const Column* by;
+    std::vector<Value> values;  // of each row
+  };
+  void exchange(Kept& kept);
+
+  const ColumnOrder& order_;
+  std::vector<Record>& rows_;
+  std::vector<Kept> kept_;
+};
+
+// Computes the column's expression in repeats. `row_of`: the row of each. The column is relative to none.
 // Faults of a column that shows something of all repeats are reported here, and those of any other
 // where it is added to the rows.
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
-                    size_t rows, std::vector<Record>& repeats);
+                    const std::vector<size_t>& row_of, std::vector<Record>& repeats);
 
 // column_order() of columns that are computed into these rows.
-std::vector<const Column*> columns_in_order(const Benchmark& benchmark,
-                                            const std::vector<Column>& columns,
-                                            const Records& records,
-                                            const std::vector<Record>& rows);
+ColumnOrder columns_in_order(const Benchmark& benchmark, const std::vector<Column>& columns,
+                             const Records& records, const std::vector<Record>& rows);
 
 // How a note of a row begins that says why its cell of the column is empty.
 std::string empty_cell(const Column& column);

@@ -190,33 +190,30 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
   const bool any = std::ranges::any_of(
       columns, [](const Column& column) { return is_computed(column) && shows_repeats(column); });
   if (!any) return;
-  const std::vector<const Column*> order =
-      columns_in_order(context.benchmark, columns, records, rows);
+  const ColumnOrder order = columns_in_order(context.benchmark, columns, records, rows);
   std::vector<Record> repeats;
+  std::vector<size_t> row_of;
   for (Record& row : rows) {
     for (Repeat& repeat : row.repeats) {
-      note_sources(context.benchmark, order, repeat);
+      note_sources(context.benchmark, order.columns, repeat);
+      row_of.push_back(static_cast<size_t>(&row - rows.data()));
       repeats.emplace_back().values = std::move(repeat.values);
       repeats.back().state = row.state;
     }
   }
   give_own_columns(repeats);
-  for (const Column* column : order) {
-    if (is_computed(*column)) add_in_repeats(context, *column, records, rows.size(), repeats);
+  FormerValues former(order, repeats);
+  for (const Column* column : order.columns) {
+    if (!is_computed(*column)) continue;
+    former.keep(*column);
+    former.give(*column);
+    add_in_repeats(context, *column, records, row_of, repeats);
+    former.take_back(*column);
   }
   size_t at = 0;
   for (Record& row : rows) {
     for (Repeat& repeat : row.repeats) repeat.values = std::move(repeats[at++].values);
   }
-}
-
-// Whether no column shows the value of the first repeat under this name.
-bool owns_name(const std::vector<Column>& columns, const Column& column) {
-  for (const Column& other : columns) {
-    if (other.name.value != column.name.value || !other.relative_to.empty()) continue;
-    if (other.statistic == nullptr) return false;
-  }
-  return true;
 }
 
 std::string row_list(const std::vector<size_t>& rows) {
@@ -357,6 +354,14 @@ void add_repeats_column(ResultTable& out) {
 
 }  // namespace
 
+bool owns_name(const std::vector<Column>& columns, const Column& column) {
+  for (const Column& other : columns) {
+    if (other.name.value != column.name.value || !other.relative_to.empty()) continue;
+    if (other.statistic == nullptr) return false;
+  }
+  return true;
+}
+
 void add_statistics(const ResultContext& context, const std::vector<Column>& columns,
                     const std::set<std::string>& names, const Records& records,
                     std::vector<Record>& rows) {
@@ -377,7 +382,9 @@ void add_statistics(const ResultContext& context, const std::vector<Column>& col
       if (column->statistic != nullptr) {
         const Value value = statistic_value(*column->statistic, summary.sample, digits);
         row.values.set(statistic_key(*column), value, Asked::asked);
-        if (owns_name(columns, *column)) row.values.set(column->name.value, value, Asked::asked);
+        const bool in_order = is_computed(*column);  // by add_derived_columns()
+        if (!in_order && owns_name(columns, *column))
+          row.values.set(column->name.value, value, Asked::asked);
       }
       if (column->relative_to.empty())
         row.summaries.insert_or_assign(column_key(*column), std::move(summary));

@@ -187,8 +187,10 @@ void ResultTables::check_units(const Table& table, ResultTable& out) const {
 
 // A failed row, and one that lacks a value that a reference asks for, must not disappear because
 // the filter has nothing to compare.
-void ResultTables::filter(const Text& filter, const Table* table, ResultTable& out) const {
-  if (strip(filter.value).empty()) return;
+std::vector<bool> ResultTables::filter(const Text& filter, const Table* table,
+                                       ResultTable& out) const {
+  std::vector<bool> stays(out.rows.size(), strip(filter.value).empty());
+  if (strip(filter.value).empty()) return stays;
   Matching matching =
       benchmark_.rules.filters_keep_failed_rows
           ? matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_,
@@ -212,8 +214,12 @@ void ResultTables::filter(const Text& filter, const Table* table, ResultTable& o
   }
   std::vector<Record> kept;
   kept.reserve(matching.rows.size());
-  for (const size_t i : matching.rows) kept.push_back(std::move(out.rows[i]));
+  for (const size_t i : matching.rows) {
+    stays[i] = true;
+    kept.push_back(std::move(out.rows[i]));
+  }
   out.rows = std::move(kept);
+  return stays;
 }
 
 // A missing row that the filter would leave out is not missed.
@@ -328,13 +334,14 @@ void ResultTables::add_notes(ResultTable& out) const {
   out.changed = records_.changed;
 }
 
-std::vector<Record> ResultTables::rows_of(const std::vector<Column>& columns,
+std::vector<Record> ResultTables::rows_of(const ResultContext& context,
+                                          const std::vector<Column>& columns,
                                           const std::set<std::string>& names,
                                           const std::set<std::string>& shown,
                                           std::vector<Record> rows) const {
   give_own_columns(rows);
   rows = with_status(with_marks(std::move(rows), shown), names);
-  add_statistics(context_, columns, names, records_, rows);
+  add_statistics(context, columns, names, records_, rows);
   return rows;
 }
 
@@ -344,11 +351,15 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
   out.columns = chosen(table.columns, choice);
   set_units(out);
   const std::vector<Column> shown(out.columns.begin(), out.columns.end());
-  out.rows = rows_of(table.columns, names_in(table), names_shown(shown, table.references),
+  std::vector<TextsFound> texts;
+  ResultContext context = context_;
+  context.texts = &texts;
+  out.rows = rows_of(context, table.columns, names_in(table), names_shown(shown, table.references),
                      std::move(rows));
-  add_derived_columns(context_, table.columns, records_, out.rows);
+  add_derived_columns(context, table.columns, records_, out.rows);
   check_units(table, out);
-  filter(table.filter, &table, out);
+  const std::vector<bool> kept = filter(table.filter, &table, out);
+  for (const TextsFound& found : texts) refuse_texts(found, kept, diagnostics_);
   if (choice.with_id) {
     sort_each_run(table.sort, out.rows);
   } else {
@@ -370,8 +381,8 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
 ResultTable ResultTables::database(const Database& database) const {
   ResultTable out;
   out.columns = table_columns(database.keys);
-  out.rows =
-      rows_of(database.keys, names_in(database), names_shown(database.keys, {}), records_.rows);
+  out.rows = rows_of(context_, database.keys, names_in(database), names_shown(database.keys, {}),
+                     records_.rows);
   filter(database.filter, nullptr, out);
   leave_out_unfinished(benchmark_, out);
   if (!shows_status(benchmark_, out.columns)) {
@@ -387,7 +398,8 @@ ResultTable ResultTables::database(const Database& database) const {
 ResultTable ResultTables::syslog(const Syslog& syslog) const {
   ResultTable out;
   out.columns = table_columns(syslog.keys);
-  out.rows = rows_of(syslog.keys, names_in(syslog), names_shown(syslog.keys, {}), records_.rows);
+  out.rows =
+      rows_of(context_, syslog.keys, names_in(syslog), names_shown(syslog.keys, {}), records_.rows);
   filter(syslog.filter, nullptr, out);
   sort_rows(syslog.sort, out.rows);
   drop_empty(out, false);

@@ -109,7 +109,8 @@ class ResultTables {
   void set_units(ResultTable& out) const;
   void check_units(const Table& table, ResultTable& out) const;
   // `table`: null for other outputs.
-  void filter(const Text& filter, const Table* table, ResultTable& out) const;
+  // Whether each row was kept.
+  std::vector<bool> filter(const Text& filter, const Table* table, ResultTable& out) const;
   void filter_missing(const Text& filter, ResultTable& out) const;
   void drop_empty(ResultTable& out, bool with_id) const;
   void note_missing_job_value(const TableColumn& column, ResultTable& out) const;
@@ -117,7 +118,7 @@ class ResultTables {
   void add_notes(ResultTable& out) const;
 
   // The rows of an output before they are filtered: with marks, a status and statistics.
-  std::vector<Record> rows_of(const std::vector<Column>& columns,
+  std::vector<Record> rows_of(const ResultContext& context, const std::vector<Column>& columns,
                               const std::set<std::string>& names,
                               const std::set<std::string>& shown, std::vector<Record> rows) const;
 

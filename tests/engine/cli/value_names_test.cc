@@ -205,6 +205,35 @@ TEST_CASE("a column may read one to its right") {
       {"{_: x, expression: 'v + 1'}, {_: e, expression: 'x * 2'}", "4,5.0,10.0\n8,9.0,18.0\n"},
       {"{_: e, expression: 'g'}, {_: x, expression: 'v + 1'}, {_: g, expression: 'x * 2'}",
        "4,10.0,5.0,10.0\n8,18.0,9.0,18.0\n"},
+      // Also where they read a column that reads the new one, and so are computed after it.
+      {"{_: g, expression: 'h + v'}, {_: v, expression: 'v * 2'}, {_: h, expression: 'v + 1'}",
+       "4,13.0,8.0,9.0\n8,25.0,16.0,17.0\n"},
+      {"{_: g, expression: 'x + baseline.h', relative_to: {a: 4}}, {_: x, expression: 'v * 2'}, "
+       "{_: h, expression: 'x + 1'}",
+       "4,11.0,8.0,9.0\n8,11.0,16.0,17.0\n"},
+      {"{_: g, expression: 'x * baseline.x + h', relative_to: {a: 4}}, {_: x, expression: 'v * "
+       "2'}, {_: h, expression: 'x + 1'}",
+       "4,13.0,8.0,9.0\n8,21.0,16.0,17.0\n"},
+      {"{_: g, expression: 'h + v', statistic: median}, {_: v, expression: 'v * 2'}, {_: h, "
+       "expression: 'v + 1'}",
+       "4,13.0,8.0,9.0,3 of 3\n8,25.0,16.0,17.0,3 of 3\n"},
+      {"{_: g, expression: 'v + 1'}, {_: v, expression: 'v * 2', statistic: median}",
+       "4,5.0,8.0,3 of 3\n8,9.0,16.0,3 of 3\n"},
+      {"{_: v, expression: 'v * 2', statistic: median}, {_: g, expression: 'v + 1'}, {_: v, "
+       "expression: 'v * 2', statistic: max}",
+       "4,8.0,9.0,8.0,3 of 3\n8,16.0,17.0,16.0,3 of 3\n"},
+      // Python's functions, and an expression's own names, are no columns.
+      {"{_: f, expression: 'max(v, 1)'}, {_: max, expression: 'f * 2'}", "4,4.0,8.0\n8,8.0,16.0\n"},
+      {"{_: f, expression: 'abs(v)', statistic: median}, {_: v, title: abs, relative_to: {a: 4}}",
+       "4,4.0,1.0,3 of 3\n8,8.0,2.0,3 of 3\n"},
+      {"{_: f, expression: 'sum(e for e in [v])'}, {_: e, expression: 'f * 2'}",
+       "4,4.0,8.0\n8,8.0,16.0\n"},
+      {"{_: f, expression: 'max([v, 1], key=lambda e: e)'}, {_: e, expression: 'f * 2'}",
+       "4,4.0,8.0\n8,8.0,16.0\n"},
+      {"{_: f, expression: '(e := v) + 1'}, {_: e, expression: 'f * 2'}",
+       "4,5.0,10.0\n8,9.0,18.0\n"},
+      {"{_: f, expression: 'sum(e for e in [v]) + e'}, {_: e, expression: 'v * 2'}",
+       "4,12.0,8.0\n8,24.0,16.0\n"},
   };
   const Shell shell;
   for (const Case& one : cases) {
@@ -249,6 +278,12 @@ TEST_CASE("columns that cannot be computed are errors before anything runs") {
       {"{_: e, expression: 'f', statistic: min}, {_: f, expression: r}, {_: v, title: r, "
        "relative_to: {a: 4}}",
        "and 'f' is relative to a baseline row"},
+      {"{_: v, title: r, relative_to: {a: 4}}, {_: e, expression: 'r * 2', better: higher}",
+       "column 'e': `better` takes the value in each repeat, and 'r' is relative to a baseline "
+       "row"},
+      {"{_: e, expression: 'f', better: lower}, {_: f, expression: r}, {_: v, title: r, "
+       "relative_to: {a: 4}}",
+       "and 'f' is relative to a baseline row"},
       // The title of an expression is no name.
       {"{_: z, title: r, expression: 'v + 1', relative_to: {a: 4}}, {_: e, expression: 'r * 2'}",
        "column 'e': 'r' is not the name of a value"},
@@ -262,6 +297,81 @@ TEST_CASE("columns that cannot be computed are errors before anything runs") {
       CHECK_MESSAGE(ran.code == 2, (ran.out + ran.err));
       CHECK_MESSAGE(has(ran.err, one.says), ran.err);
     }
+  }
+}
+
+TEST_CASE("two columns whose values have one name") {
+  struct Case {
+    const char* columns;
+    const char* says;  // empty: it is fine
+  };
+  const Case cases[] = {
+      {"{_: e, expression: 'v * 2'}, {_: e, title: f, expression: 'v * 3'}",
+       "columns 'e' and 'f' have values of one name, 'e'"},
+      {"{_: e, expression: 'v * 2', statistic: median}, {_: e, expression: 'v * 3', statistic: "
+       "max}",
+       "have values of one name, 'e'"},
+      {"{_: e, expression: v, relative_to: {a: 4}}, {_: e, title: f, expression: v, relative_to: "
+       "{a: 8}}",
+       "columns 'e' and 'f' have values of one name, 'e'"},
+      {"{_: v, relative_to: {a: 4}}, {_: v, relative_to: {a: 8}}",
+       "have values of one name, 'v_relative'"},
+      {"{_: v, title: e, relative_to: {a: 4}}, {_: e, title: f, expression: 'v * 3'}",
+       "columns 'e' and 'f' have values of one name, 'e'"},
+      {"x, {_: v, title: x, relative_to: {a: 4}}", "have values of one name, 'x'"},
+      {"{_: v, relative_to: {a: 4}}, {_: v, title: r, relative_to: {a: 8}}", ""},
+      {"{_: v, relative_to: {a: 4}}, {_: v, format: .2f, relative_to: {a: 4}}", ""},
+      {"{_: e, expression: v, statistic: median}, {_: e, expression: v, statistic: max}", ""},
+      {"{_: v, statistic: median}, {_: v, statistic: max}, v", ""}};
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.columns);
+    shell.file("b.yaml", columns(one.columns));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK_MESSAGE(ran.code == (*one.says == 0 ? 0 : 2), (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, one.says), ran.err);
+  }
+}
+
+TEST_CASE("a column that reads a ratio is no metric") {
+  const Shell shell;
+  shell.file("b.yaml",
+             columns("{_: v, title: r, relative_to: {a: 4}}, {_: f, expression: 'r * 100'}"));
+  for (int i = 0; i < 2; ++i) REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  const Ran ran = shell.tally("compare run -i 0 -i 1 --metric f --better higher");
+  CHECK_MESSAGE(ran.code != 0, (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.err, "--metric: 'f' is relative to another row of its own run"), ran.err);
+}
+
+TEST_CASE("a text in a row that the filter leaves out is none of the table") {
+  struct Case {
+    const char* keys;
+    const char* filter;
+    int code;
+  };
+  const Case cases[] = {{"better: higher", "y != \"none\"", 0},
+                        {"better: higher", "a == 8", 0},
+                        {"better: higher", "a < 9", 1},
+                        {"statistic: median", "a == 8", 0},
+                        {"statistic: median", "a == 4", 1},
+                        {"relative_to: {a: 8}", "a == 8", 0},
+                        {"relative_to: {a: 8}", "a < 9", 1},
+                        // The rows shown are divided by it.
+                        {"relative_to: {a: 4}", "a == 8", 1}};
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.keys);
+    CAPTURE(one.filter);
+    std::string text = columns(std::string("{_: e, expression: y, ") + one.keys + "}",
+                               std::string("filter: '") + one.filter + "', ");
+    text.replace(text.find("{name: v,"), 0, "{name: y, _: 'y=(\\S+)'}, ");
+    text.replace(text.find("'echo v=$a x=2'"), 15,
+                 "'echo v=$a y=$(test $a = 4 && echo none || echo 7)'");
+    shell.clear();
+    shell.file("b.yaml", text);
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+    CHECK_MESSAGE(has(ran.err, "needs numbers") == (one.code != 0), ran.err);
   }
 }
 
