@@ -219,9 +219,6 @@ TEST_CASE("a column may read one to its right") {
        "4,13.0,8.0,9.0,3 of 3\n8,25.0,16.0,17.0,3 of 3\n"},
       {"{_: g, expression: 'v + 1'}, {_: v, expression: 'v * 2', statistic: median}",
        "4,5.0,8.0,3 of 3\n8,9.0,16.0,3 of 3\n"},
-      {"{_: v, expression: 'v * 2', statistic: median}, {_: g, expression: 'v + 1'}, {_: v, "
-       "expression: 'v * 2', statistic: max}",
-       "4,8.0,9.0,8.0,3 of 3\n8,16.0,17.0,16.0,3 of 3\n"},
       // Python's functions, and an expression's own names, are no columns.
       {"{_: f, expression: 'max(v, 1)'}, {_: max, expression: 'f * 2'}", "4,4.0,8.0\n8,8.0,16.0\n"},
       {"{_: f, expression: 'abs(v)', statistic: median}, {_: v, title: abs, relative_to: {a: 4}}",
