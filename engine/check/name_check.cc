@@ -76,7 +76,10 @@ class NameChecker {
       check_pattern("measured_over", pattern.measured_over);
       values_.check_pattern(pattern);
     }
-    if (strict_) check_rates();  // a stored run stays readable
+    if (strict_) {  // a stored run stays readable
+      for (const Analyser& analyser : benchmark_.analysers) check_pattern_types(analyser);
+      check_rates();
+    }
     for (const Result& result : benchmark_.results) {
       check_result(result);
       for (const auto& output : result.outputs)
@@ -216,6 +219,26 @@ class NameChecker {
                                          pattern.name.value, analyse.step.value),
                              "rename one of the two");
           diagnostics_.note(found->second, "the parameter is here");
+        }
+      }
+    }
+  }
+
+  // Patterns of one name that search in one step's files make one value, and need one type.
+  void check_pattern_types(const Analyser& analyser) {
+    std::map<std::pair<std::string, std::string>, const Pattern*> known;  // by step and name
+    for (const Analyse& analyse : analyser.analyse) {
+      for (const AnalyseFile& file : analyse.files) {
+        for (const Pattern* pattern : patterns_for(benchmark_, analyser, file)) {
+          const auto [other, is_new] =
+              known.emplace(std::pair(analyse.step.value, pattern->name.value), pattern);
+          if (is_new || other->second->type == pattern->type) continue;
+          if (!of_two_types_.insert(pattern).second) continue;
+          diagnostics_.error(pattern->name.mark,
+                             fmt::format("pattern '{}' has two types in files of step '{}'",
+                                         pattern->name.value, analyse.step.value),
+                             "give the patterns the same type, or different names");
+          diagnostics_.note(other->second->name.mark, "the other pattern of this name is here");
         }
       }
     }
@@ -421,6 +444,7 @@ class NameChecker {
   std::map<std::string, Mark> result_names_;
   std::map<std::string, Mark> chart_names_;
   std::set<std::string> clashing_;
+  std::set<const Pattern*> of_two_types_;
   std::set<std::pair<const Pattern*, std::string>> wrong_units_;  // of rates' times
 };
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/python/tokens.h"
@@ -191,7 +193,10 @@ class NumberCheck {
   void look(const Column& column) {
     const std::string what = fmt::format("column '{}'", column.column_title());
     if (!column.expression.value.empty()) {
-      look(what, column.expression);
+      // Also of its baseline row.
+      const std::vector<std::string> names = names_computed_with(column);
+      for (const std::string& name : std::set<std::string>(names.begin(), names.end()))
+        refuse_statistic(what, name, column.expression.mark);
     } else if (column.statistic != nullptr) {
       need(what, column.name, "a statistic");
     } else if (!column.relative_to.empty()) {

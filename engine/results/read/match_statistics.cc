@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <variant>
 
 namespace tally {
 namespace {
@@ -13,17 +14,31 @@ double square(double x) {
   return std::pow(x, two);
 }
 
+ValueType own_type(const Value& value) {
+  if (!value.number()) return ValueType::string;
+  return std::holds_alternative<double>(value.data) ? ValueType::floating : ValueType::integer;
+}
+
 }  // namespace
 
-void Statistics::All::add(const Value& value, ValueType type) {
+void Statistics::All::add(const Value& value, long long count) {
   last = value;
-  if (type == ValueType::string) return;
+  if (!value.number()) return;
+  up_to_number = count;
   if (least.none() || less(value, least)) least = value;
   if (most.none() || less(most, value)) most = value;
-  if (type == ValueType::integer) return add_integer(value);
-  const double x = std::get<double>(value.data);
+  if (own_type(value) == ValueType::floating) make_floating();
+  if (!floating) return add_integer(value);
+  const double x = value.as_double();
   float_sum += x;
   float_sum2 += square(x);
+}
+
+void Statistics::All::make_floating() {
+  if (floating) return;
+  float_sum = total().as_double();
+  float_sum2 = total_of_squares().as_double();
+  floating = true;
 }
 
 void Statistics::All::add_integer(const Value& value) {
@@ -39,19 +54,19 @@ void Statistics::All::add_integer(const Value& value) {
   big_sum2 = big_sum2.value_or(BigInt()) + big * big;
 }
 
-Value Statistics::All::total(ValueType type) const {
-  if (type != ValueType::integer) return {float_sum};
+Value Statistics::All::total() const {
+  if (floating) return {float_sum};
   return integer_value(BigInt(sum) + big_sum.value_or(BigInt()));
 }
 
-Value Statistics::All::total_of_squares(ValueType type) const {
-  if (type != ValueType::integer) return {float_sum2};
+Value Statistics::All::total_of_squares() const {
+  if (floating) return {float_sum2};
   return integer_value(BigInt(sum2) + big_sum2.value_or(BigInt()));
 }
 
 Statistics::All Statistics::of_first() const {
   All all;
-  if (count_ > 0) all.add(first_, type_);
+  if (count_ > 0) all.add(first_, 1);
   return all;
 }
 
@@ -60,17 +75,28 @@ Statistics::All& Statistics::edit() {
   return *all_;
 }
 
+void Statistics::take_type(ValueType type) {
+  if (count_ == 0) {
+    type_ = type;
+  } else if (type != type_) {
+    const bool texts = type == ValueType::string || type_ == ValueType::string;
+    type_ = texts ? ValueType::string : ValueType::floating;
+  }
+}
+
 void Statistics::add(const Value& value) {
+  take_type(own_type(value));
   if (count_ == 0) {
     first_ = value;
   } else {
-    edit().add(value, type_);
+    edit().add(value, count_ + 1);
   }
   ++count_;
 }
 
 void Statistics::add(const Statistics& later) {
   if (later.count_ == 0) return;
+  take_type(later.type_);
   if (count_ == 0) {
     count_ = later.count_;
     first_ = later.first_;
@@ -79,18 +105,22 @@ void Statistics::add(const Statistics& later) {
   }
   All& all = edit();
   const All more = later.all_ ? *later.all_ : later.of_first();
+  const long long before = count_;
   count_ += later.count_;
   all.last = more.last;
-  if (type_ == ValueType::string) return;
-  if (less(more.least, all.least)) all.least = more.least;
-  if (less(all.most, more.most)) all.most = more.most;
-  if (type_ == ValueType::integer) {
-    all.big_sum = as_big(all.total(type_)) + as_big(more.total(type_));
-    all.big_sum2 = as_big(all.total_of_squares(type_)) + as_big(more.total_of_squares(type_));
+  if (more.up_to_number == 0) return;
+  all.up_to_number = before + more.up_to_number;
+  if (all.least.none() || less(more.least, all.least)) all.least = more.least;
+  if (all.most.none() || less(all.most, more.most)) all.most = more.most;
+  if (more.floating) all.make_floating();
+  if (all.floating) {
+    all.float_sum += more.total().as_double();
+    all.float_sum2 += more.total_of_squares().as_double();
+  } else {
+    all.big_sum = as_big(all.total()) + as_big(more.total());
+    all.big_sum2 = as_big(all.total_of_squares()) + as_big(more.total_of_squares());
     all.sum = all.sum2 = 0;
   }
-  all.float_sum += more.float_sum;
-  all.float_sum2 += more.float_sum2;
 }
 
 // "f", the count, and the length of each value with the value behind it: "5:hello". A double has
@@ -105,7 +135,7 @@ std::string Statistics::packed() const {
   const All made = all_ ? All{} : of_first();
   const All& all = all_ ? *all_ : made;
   for (const Value& value :
-       {first_, all.last, all.least, all.most, all.total(type_), all.total_of_squares(type_)})
+       {first_, all.last, all.least, all.most, all.total(), all.total_of_squares()})
     put(value.printed());
   return bytes;
 }
@@ -139,6 +169,8 @@ std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view 
   All& all = *out.all_;
   all.last = value(2);
   if (type == ValueType::string) return out;
+  all.up_to_number = out.count_;
+  all.floating = type == ValueType::floating;
   all.least = value(3);
   all.most = value(4);
   if (type == ValueType::integer) {
@@ -151,30 +183,31 @@ std::optional<Statistics> Statistics::unpacked(ValueType type, std::string_view 
   return out;
 }
 
-Value Statistics::spread(const Value& sum, const Value& sum2) const {
-  if (count_ == 1) return {0LL};
-  auto n = static_cast<double>(count_);
+Value Statistics::spread(const All& all) {
+  if (all.up_to_number == 1) return {0LL};
+  const Value sum = all.total(), sum2 = all.total_of_squares();
+  const auto n = static_cast<double>(all.up_to_number);
   double difference = 0;
-  if (type_ == ValueType::integer) {
+  if (!all.floating) {
     BigInt total = as_big(sum);
-    difference = sum2.as_double() - (total * total).divide(static_cast<uint32_t>(count_));
+    difference = sum2.as_double() - (total * total).divide(static_cast<uint32_t>(all.up_to_number));
   } else {
     difference = sum2.as_double() - square(sum.as_double()) / n;
   }
   return {std::sqrt(std::fabs(difference) / (n - 1))};
 }
 
-Value Statistics::mean(const All& all) const {
-  if (type_ != ValueType::integer) return {all.float_sum / static_cast<double>(count_)};
+Value Statistics::mean(const All& all) {
+  if (all.floating) return {all.float_sum / static_cast<double>(all.up_to_number)};
   const BigInt total = BigInt(all.sum) + all.big_sum.value_or(BigInt());
-  return {total.divide(static_cast<uint32_t>(count_))};
+  return {total.divide(static_cast<uint32_t>(all.up_to_number))};
 }
 
 Value Statistics::value_of(MatchStatistic which) const {
   if (count_ == 0) return {};
   if (which == MatchStatistic::value || which == MatchStatistic::first) return first_;
   if (which == MatchStatistic::count) return {count_};
-  if (type_ == ValueType::string && which != MatchStatistic::last) return {};
+  if (which != MatchStatistic::last && !has_numbers()) return {};
   const All made = all_ ? All{} : of_first();
   const All& all = all_ ? *all_ : made;
   switch (which) {
@@ -183,13 +216,13 @@ Value Statistics::value_of(MatchStatistic which) const {
     case MatchStatistic::most:
       return all.most;
     case MatchStatistic::sum:
-      return all.total(type_);
+      return all.total();
     case MatchStatistic::sum2:
-      return all.total_of_squares(type_);
+      return all.total_of_squares();
     case MatchStatistic::mean:
       return mean(all);
     case MatchStatistic::deviation:
-      return spread(all.total(type_), all.total_of_squares(type_));
+      return spread(all);
     case MatchStatistic::last:
     default:
       return all.last;

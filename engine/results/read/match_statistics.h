@@ -30,8 +30,12 @@ std::vector<StoredStatistic> all_statistics(const std::string& name);
 // Takes values one at a time, in order. Memory use does not grow with their number. Numbers follow
 // Python: whole numbers are exact at any size, their sums stay whole, and floats are added from
 // left to right. The mean is a float. The standard deviation of one value is the whole number 0.
+// Values may have different types, where several patterns of one name search in a step's files. As in
+// JUBE, texts count, and are in no smallest, largest or sum; mean and deviation are as they were at
+// the last number, with all values up to it as their count.
 class Statistics {
  public:
+  // `type`: of the pattern, until there is a value.
   explicit Statistics(ValueType type) : type_(type) {}
 
   void add(const Value& value);
@@ -57,22 +61,28 @@ class Statistics {
   // Facts about all values together.
   struct All {
     Value last, least, most;
-    Int128 sum = 0, sum2 = 0;  // sums of the values that are too small to overflow
+    long long up_to_number = 0;  // the count of values up to the last number; 0: there is none
+    bool floating = false;       // one of the numbers is a float, and thus the sums are
+    Int128 sum = 0, sum2 = 0;    // sums of the values that are too small to overflow
     std::optional<BigInt> big_sum, big_sum2;
     double float_sum = 0, float_sum2 = 0;
 
-    void add(const Value& value, ValueType type);
+    // `count`: of the values up to this one.
+    void add(const Value& value, long long count);
     void add_integer(const Value& value);
-    Value total(ValueType type) const;
-    Value total_of_squares(ValueType type) const;
+    void make_floating();
+    Value total() const;
+    Value total_of_squares() const;
   };
 
   All of_first() const;
   All& edit();
-  Value mean(const All& all) const;
-  Value spread(const Value& sum, const Value& sum2) const;
+  bool has_numbers() const { return all_ ? all_->up_to_number > 0 : first_.number(); }
+  void take_type(ValueType type);
+  static Value mean(const All& all);
+  static Value spread(const All& all);
 
-  ValueType type_;
+  ValueType type_;  // of all values; string where some are texts, else floating where types differ
   long long count_ = 0;
   Value first_;
   std::unique_ptr<All> all_;  // null: as of the first value alone, as in most of 100,000 files

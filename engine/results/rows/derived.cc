@@ -6,11 +6,15 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/expand/substitute.h"
 #include "engine/results/read/patterns.h"
+#include "engine/workflow/table_names.h"
 
 namespace tally {
 namespace {
@@ -21,13 +25,14 @@ Mode mode_of(PatternMode mode) {
   return mode == PatternMode::shell ? Mode::shell : Mode::text;
 }
 
-Value missing(const Pattern& pattern) {
+// In Tally's own files a text that could not be computed is no value, and in JUBE's an empty one.
+std::optional<Value> missing(const Pattern& pattern, bool own_rules) {
   if (pattern.default_value) {
-    if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type))
-      return *value;
+    if (std::optional<Value> value = make_value(*pattern.default_value, pattern.type)) return value;
   }
-  if (pattern.type == ValueType::string) return {std::string()};
-  return {std::numeric_limits<double>::quiet_NaN()};
+  if (pattern.type != ValueType::string) return Value{std::numeric_limits<double>::quiet_NaN()};
+  if (own_rules) return std::nullopt;
+  return Value{std::string()};
 }
 
 // The values of one line as texts, made on demand.
@@ -63,11 +68,26 @@ std::string missing_input(const Pattern& pattern, const Line& line) {
   return {};
 }
 
+// The names of values that the pattern is computed from. Other names with a `$` are of the script.
+std::vector<std::string> inputs_of(const Benchmark& benchmark, const Pattern& pattern) {
+  std::vector<std::string> names = dollar_names(pattern.value.value);
+  std::erase_if(names, [&](const std::string& name) {
+    return name == pattern.name.value ||
+           (!is_match_value(benchmark, name) && find_parameter(benchmark, name) == nullptr);
+  });
+  return names;
+}
+
 // Stores what stands for a value that could not be computed. A default stands for what was not
-// found, and not for what was not computed.
-void store_missing(const Pattern& pattern, Line& line) {
+// found. In JUBE's files it does not stand for what was not computed.
+void store_missing(const Pattern& pattern, bool own_rules, Line& line) {
   const std::string& name = pattern.name.value;
-  line.values.set(name, missing(pattern));
+  if (std::optional<Value> value = missing(pattern, own_rules))
+    line.values.set(name, *std::move(value));
+  if (own_rules) {
+    if (!pattern.default_value) line.not_computed.insert(name);
+    return;
+  }
   if (pattern.type != ValueType::string) return;
   LineLookup lookup(line);
   const std::vector<std::string> inputs = dollar_names(pattern.value.value);
@@ -105,52 +125,83 @@ void report(const ResultContext& context, const std::vector<const Pattern*>& com
   }
 }
 
+// The pattern's computation on one line.
+struct Computation {
+  Line* line = nullptr;
+  std::string lacks;       // the value without which it is not computed
+  std::string expression;  // empty then
+  Evaluation result;
+};
+
+// In Tally's own files nothing is computed where a value is missing: in Perl, `$y + 1` would be 1.
+std::vector<Computation> compute(const ResultContext& context, const Pattern& pattern,
+                                 std::vector<Line>& lines) {
+  std::vector<std::string> inputs;
+  if (context.benchmark.rules.missing_values_are_reported)
+    inputs = inputs_of(context.benchmark, pattern);
+  std::vector<Computation> all;
+  std::vector<std::string> expressions;
+  all.reserve(lines.size());
+  expressions.reserve(lines.size());
+  for (Line& line : lines) {
+    if (contains(line.left_out, &pattern)) continue;
+    Computation& one = all.emplace_back();
+    one.line = &line;
+    LineLookup lookup(line);
+    const auto lacked = std::ranges::find_if(
+        inputs, [&](const std::string& name) { return lookup(name) == nullptr; });
+    if (lacked != inputs.end()) {
+      one.lacks = *lacked;
+      continue;
+    }
+    one.expression = substitute(pattern.value.value, std::ref(lookup));
+    expressions.push_back(one.expression);
+  }
+  if (expressions.empty()) return all;
+  std::vector<Evaluation> results;
+  if (pattern.mode == PatternMode::text) {
+    for (std::string& text : expressions) results.push_back({true, std::move(text), {}});
+  } else {
+    results = context.evaluator.evaluate(mode_of(pattern.mode), expressions);
+  }
+  auto next = results.begin();
+  for (Computation& one : all) {
+    if (one.lacks.empty()) one.result = std::move(*next++);
+  }
+  return all;
+}
+
 // `failed_before`: patterns whose failure has been reported. Failures that only follow from these
 // are not reported.
 Failures derive_one(const ResultContext& context, const Pattern& pattern, std::vector<Line>& lines,
                     std::set<std::string>& failed_before) {
-  const bool exact = context.benchmark.rules.fractions_are_kept;
-  std::vector<std::string> expressions;
-  std::vector<Line*> computed;
-  expressions.reserve(lines.size());
-  computed.reserve(lines.size());
-  for (Line& line : lines) {
-    const auto& left_out = line.left_out;
-    if (contains(left_out, &pattern)) continue;
-    LineLookup lookup(line);
-    expressions.push_back(substitute(pattern.value.value, std::ref(lookup)));
-    computed.push_back(&line);
-  }
-  std::vector<Evaluation> results;
-  if (pattern.mode == PatternMode::text) {
-    for (std::string& text : expressions) results.push_back({true, std::move(text), {}});
-  } else if (!expressions.empty()) {
-    results = context.evaluator.evaluate(mode_of(pattern.mode), expressions);
-  }
+  const Rules& rules = context.benchmark.rules;
+  std::vector<Computation> computed = compute(context, pattern, lines);
   Failures failures;
   failures.lines = computed.size();
   bool failed_here = false;
-  for (size_t i = 0; i < computed.size(); ++i) {
-    Line& line = *computed[i];
+  for (Computation& one : computed) {
+    Line& line = *one.line;
+    const Evaluation& result = one.result;
     std::optional<Value> value;
-    if (results[i].ok) value = make_value(results[i].value, pattern.type, exact);
-    if (!value && results[i].ok && python_float(results[i].value)) {
-      value =
-          make_value(results[i].value, ValueType::floating);  // nan, inf or a fraction as an int
+    if (result.ok) value = make_value(result.value, pattern.type, rules.fractions_are_kept);
+    if (!value && result.ok && python_float(result.value)) {
+      value = make_value(result.value, ValueType::floating);  // nan, inf or a fraction as an int
     }
-    const std::string lacks = value ? std::string() : missing_input(pattern, line);
+    if (!value && one.lacks.empty()) one.lacks = missing_input(pattern, line);
+    const std::string& lacks = one.lacks;
     if (!line.failed && value) failures.value = true;
     if (!line.failed && !value && lacks.empty()) failures.own = true;
     if (!value && !line.failed && failed_before.count(lacks) == 0 && failures.count++ == 0) {
-      failures.why = !lacks.empty()  ? fmt::format("there is no value of '{}'", lacks)
-                     : results[i].ok ? fmt::format("\"{}\" is not a number", results[i].value)
-                                     : fmt::format("\"{}\": {}", expressions[i], results[i].error);
+      failures.why = !lacks.empty() ? fmt::format("there is no value of '{}'", lacks)
+                     : result.ok    ? fmt::format("\"{}\" is not a number", result.value)
+                                    : fmt::format("\"{}\": {}", one.expression, result.error);
     }
     if (value) {
       line.values.set(pattern.name.value, *value);
     } else {
       failed_here = true;
-      store_missing(pattern, line);
+      store_missing(pattern, rules.missing_values_are_reported, line);
     }
   }
   if (failed_here) failed_before.insert(pattern.name.value);

@@ -18,15 +18,16 @@ struct Line {
   Cells values;
   const std::vector<std::pair<std::string, std::string>>* parameters = nullptr;
   std::vector<const Pattern*> left_out;  // patterns that are not computed here
-  // Computed patterns that lacked an input: later ones keep the name, as of a pattern that found
-  // nothing.
+  // Computed patterns that lacked an input, in Tally's own files all without a value: for later ones
+  // they are as patterns that found nothing.
   std::set<std::string> not_computed;
   bool failed = false;  // all its workpackages failed, so missing values are not reported
 };
 
 // Computes `patterns` for every line, in the order of their dependencies. A value that cannot be
 // computed, or cannot be converted to its type, becomes the pattern's default, or else nan (int,
-// float) or "". An int keeps a fraction or not, as the benchmark's rules say.
+// float), and of a text "" in JUBE's files and none in Tally's own. In these it is not computed where
+// a value that it needs is missing. An int keeps a fraction or not, as the benchmark's rules say.
 void derive(const ResultContext& context, const std::vector<const Pattern*>& patterns,
             std::vector<Line>& lines);
 

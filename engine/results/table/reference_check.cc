@@ -101,7 +101,8 @@ class ConditionCheck {
       if (name != "x") return known_type(name);
       return reference.of.empty() ? known_type(reference.column.value) : KnownValue();
     };
-    if (expression == text && (!may_be_truth(text) || is_no_truth(text, values)))
+    // Also of one that begins with its sign: >> 1.
+    if (!may_be_truth(expression) || is_no_truth(expression, values))
       return "it is neither true nor false";
     return type_fault(text, values);
   }

@@ -576,3 +576,39 @@ TEST_CASE("an outcome that the step expects is marked, and is no measurement") {
   CHECK(!has(shell.sh("strings d.db; od -c d.db").out, "no such"));
   CHECK_MESSAGE(has(ran.err, "1 of 2 rows"), ran.err);
 }
+
+TEST_CASE("references: what is no condition is an error, and what has no answer is no met one") {
+  const auto file = [](const std::string& condition, const std::string& action) {
+    return "name: b\noutpath: run\n"
+           "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+           "patternset: {name: pt, pattern: {name: v, type: float, _: \"v=$jube_pat_fp\"}}\n"
+           "step: {name: s, kind: run, use: ps, do: echo v=$n}\n"
+           "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, column: [n, v], reference: {column: v, _: '" +
+           condition + "', action: " + action + "}}}\n";
+  };
+  for (const char* action : {"fail", "warn", "expect_fail"}) {
+    for (const char* condition : {">> 1", "<< 1", "> 0, True", "x >> 1"}) {
+      CAPTURE(condition);
+      const Shell shell;
+      shell.file("b.yaml", file(condition, action));
+      const Ran ran = shell.tally("validate b.yaml");
+      CHECK(ran.code == 2);
+      CHECK_MESSAGE(has(ran.err, "it is neither true nor false\n"), ran.err);
+    }
+  }
+  for (const char* condition : {"x > v[0]", "x < v.nope", "> (0, True)"}) {
+    CAPTURE(condition);
+    const Shell shell;
+    shell.file("b.yaml", file(condition, "expect_fail"));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK(ran.code == 5);
+    CHECK_MESSAGE(has(ran.err, " cannot be evaluated: "), ran.err);
+    CHECK_MESSAGE(!has(ran.out, "missed as expected"), ran.out);
+  }
+  // It can in one row.
+  const Shell shell;
+  shell.file("b.yaml", file("1 / (n - 1) > 5", "expect_fail"));
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK(ran.code == 0);
+}

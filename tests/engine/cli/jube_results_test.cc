@@ -180,3 +180,53 @@ TEST_CASE("--strict counts for the file of `result -u`, too") {
   CHECK_MESSAGE(kept.code == 0, (kept.out + kept.err));
   CHECK(shell.tally("result run -u u.yaml").code == 0);
 }
+
+TEST_CASE(
+    "patterns of one name and two types count each with its own, and are an error elsewhere") {
+  struct Case {
+    const char *first, *second, *values, *table;
+  };
+  const Case cases[] = {
+      {"type: float,", "", "3 5", "3.0,3,3.0,5,3.0,3.0,3.0,9.0,3.0,0"},
+      {"type: int,", "", "3 5.7", "3,3,3,5.7,3,3,3,9,3.0,0"},
+      {"type: int,", "type: float,", "3 5.5",
+       "3,3,3,5.5,3,5.5,14.0,69.5,4.666666666666667,1.4433756729740652"},
+      {"type: float,", "type: int,", "3.5 5",
+       "3.5,3,3.5,5,3.5,5,13.5,62.25,4.5,0.8660254037844386"},
+      {"", "type: float,", "x 5",
+       "x,3,x,5.0,5.0,5.0,10.0,50.0,3.3333333333333335,2.8867513459481287"},
+      {"type: int,", "type: float,", "nothing 5.5", "5.5,2,5.5,5.5,5.5,5.5,11.0,60.5,5.5,0.0"},
+  };
+  for (const Case& one : cases) {
+    for (const bool two : {false, true}) {  // `analyse` of the step
+      CAPTURE(one.table);
+      CAPTURE(two);
+      const std::string values = one.values;
+      const size_t space = values.find(' ');
+      std::string text = "name: b\noutpath: run\npatternset:\n- {name: q, pattern: {name: w, ";
+      text += std::string(one.first) + " _: 'w=(.+)'}}\n- {name: q2, pattern: {name: w, " +
+              one.second +
+              " _: 'w=(.+)'}}\nstep: {name: s, do: 'echo w=" + values.substr(0, space) +
+              " > a; echo w=" + values.substr(space + 1) +
+              " > b; cat b b > c'}\nanalyser: {name: an, analyse: ";
+      text += two ? "[{step: s, file: {use: q, _: a}}, {step: s, file: {use: q2, _: c}}]"
+                  : "{step: s, file: [{use: q, _: a}, {use: q2, _: c}]}";
+      text +=
+          "}\nresult: {use: an, table: {name: t, column: [w, w_cnt, w_first, w_last, w_min, w_max, "
+          "w_sum, w_sum2, w_avg, w_std]}}\n";
+      const Shell shell;
+      shell.file("b.yaml", text);
+      Ran ran = shell.tally("run b.yaml");
+      CHECK_MESSAGE(has(ran.out, std::string("w_std\n") + one.table + "\n"), (ran.out + ran.err));
+      text.insert(text.find("do: "), "kind: run, ");
+      shell.file("own.yaml", text);
+      for (const char* command : {"validate own.yaml", "run own.yaml"}) {
+        ran = shell.tally(command);
+        CHECK(ran.code == 2);
+        CHECK_MESSAGE(
+            has(ran.err, "own.yaml:5:30: error: pattern 'w' has two types in files of step 's'\n"),
+            ran.err);
+      }
+    }
+  }
+}

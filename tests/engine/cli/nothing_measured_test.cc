@@ -267,3 +267,56 @@ TEST_CASE("what is computed from a pattern that matched nothing was not measured
     CHECK_MESSAGE(ran.code == (one.error ? 1 : 0), ran.err);
   }
 }
+
+TEST_CASE("what is computed from a value that a row or a repeat lacks has no value") {
+  // n=1 has no y.
+  const auto file = [](const std::string& pattern, const std::string& column) {
+    return "name: b\noutpath: run\n"
+           "parameterset: {name: p, parameter: {name: n, type: int, _: [1, 2]}}\n"
+           "step: {name: s, kind: run, use: p, do: 'test $n = 1 || echo y=3; echo v=1'}\n"
+           "patternset: {name: o, pattern: [{name: y, type: float, _: 'y=(.)'}, "
+           "{name: v, type: int, _: 'v=(.)'}, " +
+           pattern +
+           "]}\nanalyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+           "result: {use: a, table: {name: t, column: [n, " +
+           column + "]}}\n";
+  };
+  struct Case {
+    const char *pattern, *column, *rows;
+    int code = 0;
+  };
+  const Case cases[] = {
+      {"{name: d, type: float, mode: perl, _: '$y + 1'}", "d", "1,nan\n2,4.0\n"},
+      {"{name: d, type: float, mode: perl, _: '$y + 1'}", "{_: d, null_value: '-'}",
+       "1,-\n2,4.0\n"},
+      {"{name: d, type: float, mode: perl, default: 7, _: '$y + 1'}", "d", "1,7.0\n2,4.0\n"},
+      {"{name: d, mode: text, _: x$y}", "{_: d, null_value: '-'}", "1,-\n2,x3.0\n"},
+      {"{name: d, mode: python, _: '$v + $y'}", "{_: d, null_value: '-'}", "1,-\n2,4.0\n"},
+      {"{name: d, mode: shell, _: 'echo $HOME$y | wc -w'}", "{_: d, null_value: '-'}", "1,-\n2,1"},
+      {"{name: d, type: int, mode: python, _: 'len(\"$y\")'}", "{_: d, reference: < 50}",
+       "1,nan\n2,3\n", 5},
+      {"{name: c, type: int, mode: perl, _: '$y + 1'}, "
+       "{name: d, type: int, mode: perl, _: '$c > 0 ? 1 : 2'}",
+       "{_: d, null_value: '-'}", "1,-\n2,1\n"},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.pattern);
+    CAPTURE(one.column);
+    const Shell shell;
+    shell.file("b.yaml", file(one.pattern, one.column));
+    const Ran ran = shell.tally("run b.yaml");
+    CHECK_MESSAGE(has(ran.out, std::string("n,d\n") + one.rows), (ran.out + ran.err));
+    CHECK_MESSAGE(ran.code == one.code, ran.err);
+  }
+  const Shell shell;
+  shell.file("b.yaml",
+             "name: b\noutpath: run\nparameterset: {name: p, parameter: {name: n, _: 1}}\n"
+             "step: {name: s, kind: run, repeat: 3, use: p, "
+             "do: 'test $jube_wp_iteration = 1 || echo y=9'}\n"
+             "patternset: {name: o, pattern: [{name: y, type: int, _: 'y=(.)'}, "
+             "{name: d, type: int, mode: perl, _: '$y + 1'}]}\n"
+             "analyser: {name: a, use: o, analyse: {step: s, file: stdout}}\n"
+             "result: {use: a, table: {name: t, column: [n, {_: d, statistic: min}]}}\n");
+  const Ran ran = shell.tally("run b.yaml");
+  CHECK_MESSAGE(has(ran.out, "\n1,10,2 of 3\n"), (ran.out + ran.err));
+}

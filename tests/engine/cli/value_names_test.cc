@@ -413,3 +413,24 @@ TEST_CASE("a computed column has six digits in a table for people, and all in cs
                     "0.411523 |  2 of 2 |\n"),
                 ran.out);
 }
+
+TEST_CASE("a statistic of the baseline row needs numbers, too") {
+  for (const char* expression : {"v / baseline.w_avg", "baseline.w_median", "v + baseline.w_max"}) {
+    CAPTURE(expression);
+    const Shell shell;
+    shell.file("b.yaml",
+               "name: b\noutpath: run\n"
+               "parameterset: {name: ps, parameter: {name: n, type: int, _: \"1,2\"}}\n"
+               "patternset: {name: pt, pattern: [{name: v, type: float, _: v=(.)}, "
+               "{name: w, _: w=(.)}]}\n"
+               "step: {name: s, kind: run, use: ps, do: echo v=$n w=$n}\n"
+               "analyser: {name: a, use: pt, analyse: {step: s, file: stdout}}\n"
+               "result: {use: a, table: {name: t, column: [n, {_: e, null_value: '-', "
+               "relative_to: {n: 1}, expression: '" +
+                   std::string(expression) + "'}]}}\n");
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, "error: column 'e': the type of pattern 'w' is string, and 'w_"),
+                  ran.err);
+  }
+}

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <string>
+#include <vector>
 
 using namespace tally;
 
@@ -60,6 +62,28 @@ TEST_CASE("statistics with Python's types") {
   out.clear();
   Statistics(ValueType::integer).store("none", into(out));
   CHECK(out.empty());
+}
+
+TEST_CASE("values of several types: taken one by one, or with those of another file") {
+  // A run of JUBE 2.5.1.
+  const std::vector<Value> values = {{std::string("x")}, {3LL}, {5.5}, {5.5}, {std::string("y")}};
+  for (size_t split = 0; split <= values.size(); ++split) {
+    CAPTURE(split);
+    Statistics all(ValueType::string), later(ValueType::floating);
+    for (size_t i = 0; i < values.size(); ++i) (i < split ? all : later).add(values[i]);
+    all.add(later);
+    std::map<std::string, Value> out;
+    all.store("w", into(out));
+    CHECK(out["w"].str() == "x");
+    CHECK(out["w_last"].str() == "y");
+    CHECK(out["w_cnt"].str() == "5");
+    CHECK(out["w_min"].str() == "3");
+    CHECK(out["w_max"].str() == "5.5");
+    CHECK(out["w_sum"].str() == "14.0");
+    CHECK(out["w_sum2"].str() == "69.5");
+    CHECK(out["w_avg"].str() == "3.5");  // of the four up to the last number
+    CHECK(out["w_std"].str() == "2.614064523559687");
+  }
 }
 
 TEST_CASE("a default stands for everything but the count") {  // a run of JUBE 2.5.1
