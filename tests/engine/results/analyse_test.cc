@@ -156,7 +156,7 @@ TEST_CASE_FIXTURE(Fixture, "patterns of files that are missing") {
     return cells;
   };
   CHECK(row(0) == "3|1|5|4|u 4|-|-|");
-  CHECK(row(1) == "-1|0|5|-|-|5|w$u|");
+  CHECK(row(1) == "-1|0|5|-|-|5|-|");
   CHECK(row(2) == "-1|0|5|-2|u -2|-|w-2|");
   CHECK(row(3) == "-1|0|5|-|-|-|-|");
 }
@@ -212,6 +212,7 @@ TEST_CASE_FIXTURE(Fixture, "what is no file does not count as an empty one") {
 
 // What JUBE 2.5.1's tables have (tests/peer/jube/w_computed_chains.yaml, w_computed_defaults.yaml).
 TEST_CASE_FIXTURE(Fixture, "the name of a computed pattern without a value stays in later ones") {
+  benchmark.rules.missing_values_are_reported = false;  // as in JUBE's files
   const auto computed = [&](const std::string& name, const std::string& value, PatternMode mode,
                             const char* default_value = nullptr) {
     pattern("pt", name, value, ValueType::string, mode);
@@ -300,7 +301,7 @@ TEST_CASE_FIXTURE(Fixture, "patterns, defaults and derived patterns of one workp
   CHECK(at(r, 0, "der") == "5.0");
   CHECK(at(r, 0, "der2") == "10.0");
   CHECK(at(r, 0, "dbad") == "nan");
-  CHECK(at(r, 0, "dbads").empty());
+  CHECK(at(r, 0, "dbads") == "-");
   CHECK(at(r, 0, "dtx") == "<1.5|1|foo>");
   CHECK(at(r, 0, "dsh") == "1.5\nz\n");
   CHECK(at(r, 0, "a_s") == "1");
