@@ -61,9 +61,17 @@ def tally(*arguments, code=0, folder=None):
     return ran
 
 
+def workflow_files():
+    """Workflows and parts of them; tables of schedulers (docs/schedulers.md) are neither."""
+    files = sorted([*SOURCE.glob("workflows/**/*.yaml"), *SOURCE.glob("templates/**/*.yaml")])
+    tables = [path for path in files if re.search(r"^scheduler: ", path.read_text(), re.M)]
+    assert len(tables) == 4 and all(path.parent.name == "schedulers" for path in tables), tables
+    return [path for path in files if path not in tables]
+
+
 def examples():
     """(name, text) of everything that is a whole workflow."""
-    for path in sorted([*SOURCE.glob("workflows/**/*.yaml"), *SOURCE.glob("templates/**/*.yaml")]):
+    for path in workflow_files():
         yield path.relative_to(SOURCE), path.read_text()
     for path in sorted(SOURCE.glob("docs/*.md")):
         if path.name == "ci.md":  # its YAML is GitLab's and GitHub's
@@ -132,7 +140,7 @@ def main():
     shipped = SOURCE / "workflows/workflow.schema.json"
     assert shipped.read_text() == printed, f"{shipped} is old: tally reference --json-schema > {shipped}"
     check_schema(json.loads(printed))
-    for path in [*SOURCE.glob("workflows/**/*.yaml"), *SOURCE.glob("templates/**/*.yaml")]:
+    for path in workflow_files():
         line = re.match(r"# yaml-language-server: \$schema=(\S+)\n", path.read_text())
         assert line and (path.parent / line[1]).resolve() == shipped.resolve(), path
     print("ok: editors find the schema from every shipped workflow")
