@@ -141,12 +141,9 @@ class NumberCheck {
     }
     for (const Result& result : benchmark_.results) {
       for (const auto& output : result.outputs) {
-        const auto look_at = [&](const auto& one) {
-          // A filter may leave out the rows that have texts.
-          rows_ = strip(one.filter.value).empty() ? RowsOf{result.use} : RowsOf{};
-          look(one);
-        };
-        std::visit(look_at, output);
+        // All rows count: a filter would leave out one with a text, or it would lack a value, without a word.
+        rows_ = RowsOf{result.use};
+        std::visit([&](const auto& one) { look(one); }, output);
       }
     }
   }
@@ -170,15 +167,12 @@ class NumberCheck {
     look("the filter", table.filter);
     for (const Reference& reference : table.references) {
       const std::string what = fmt::format("a reference of '{}'", reference.column.value);
-      const RowsOf all = rows_;
-      if (!strip(reference.where.value).empty()) rows_ = {};
       if (reference.of.empty()) {
         look(what, reference.condition);
       } else {
         need(what, {reference.column.value, reference.condition.mark}, "`of`");
       }
       look(what, reference.where);
-      rows_ = all;
     }
   }
   void look(const Database& database) {

@@ -172,7 +172,7 @@ std::string_view inside_quotes(std::string_view token, bool* plain) {
 
 namespace {
 
-// The token behind `at` that is no space. Null: there is none.
+// Returns the next token after `at` that is not a space, or null.
 const PythonToken* next_token(const std::vector<PythonToken>& tokens, size_t* at) {
   do {
     ++*at;

@@ -170,11 +170,10 @@ void add_patterns(const Benchmark& benchmark, const Analyser& analyser, const st
   }
 }
 
-// Whether rows of the analyser are those of the step: no other step that it reads depends on it. One
-// that may be inactive may have none.
+// Whether rows of the analyser are those of the step: no other step that it reads depends on it.
 bool gives_rows(const Benchmark& benchmark, const Analyser& analyser, const Step& step) {
   const auto reads = [&](const auto& is) { return std::ranges::any_of(analyser.analyse, is); };
-  return step.active.value == "true" &&
+  return step.active.value != "false" &&
          reads([&](const Analyse& one) { return one.step.value == step.name.value; }) &&
          !reads([&](const Analyse& one) {
            return depends_on(benchmark, one.step.value, step.name.value);

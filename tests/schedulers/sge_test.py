@@ -11,7 +11,7 @@ import unittest
 import grid_engine
 from cluster import SKIPPED, wait_for
 import place
-from place import SOURCE, Place
+from place import SOURCE, ClusterTest
 from workflow import workflow
 
 TRAIN = ""
@@ -19,37 +19,12 @@ WAITS = "bash -c 'echo v=${i}0; touch $jube_wp_abspath/begun; until [ -e $jube_b
 DONE = "bash -c 'echo v=${i}0'"
 
 
-class SgeTest(unittest.TestCase):
-    """Test cases that share a Grid Engine; each has a folder of its own and leaves no job behind."""
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = grid_engine.GridEngine()
-        cls.cluster.__enter__()
+class SgeTest(ClusterTest):
+    cancel = ("qdel", "-f")
 
     @classmethod
-    def tearDownClass(cls):
-        cls.cluster.__exit__(None, None, None)
-
-    def setUp(self):
-        self.place = Place(self.cluster)
-
-    def tearDown(self):
-        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or any(
-            case is self for case, _ in self._outcome.result.failures + self._outcome.result.errors)
-        log = self.place.root / "run/000000/run.log"
-        words = (log.read_text() if log.exists() else "no run.log\n") if failed else ""
-        self.place.close()  # ends engines first: nothing is submitted any more
-        try:
-            wait_for(lambda: not self.cluster.jobs(), "the jobs' end", 20)
-        except (TimeoutError, grid_engine.subprocess.SubprocessError):
-            pass  # what is left is said
-        left = self.cluster.jobs()
-        if left:
-            self.cluster.run("qdel", "-f", *[job for job, _, _ in left])
-        if failed:
-            print(words + self.cluster.logs(), file=sys.stderr)
-        else:
-            self.assertEqual(left, [], "jobs nobody owns")
+    def new_cluster(cls):
+        return grid_engine.GridEngine()
 
     def write(self, values="1,2", launch=DONE, site="", keys="", resources="", step=None):
         (self.place.root / "site.yaml").write_text(

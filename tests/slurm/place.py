@@ -142,13 +142,13 @@ class Place:
         return (self.root / "run" / run / "run.log").read_text()
 
 
-class SlurmTest(unittest.TestCase):
-    """Test cases that share a cluster; each has a folder of its own and leaves no job behind."""
-    options = {}
+class ClusterTest(unittest.TestCase):
+    """Test cases that share a scheduler's cluster; each has a folder of its own and leaves no job behind."""
+    cancel = ()  # the command that cancels jobs
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = slurm.Cluster(**cls.options)
+        cls.cluster = cls.new_cluster()
         cls.cluster.__enter__()
 
     @classmethod
@@ -159,27 +159,41 @@ class SlurmTest(unittest.TestCase):
         self.place = Place(self.cluster)
 
     def tearDown(self):
-        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or bool(
-            getattr(self._outcome.result, "failures", []) and self._outcome.result.failures[-1][0] is self) or bool(
-            getattr(self._outcome.result, "errors", []) and self._outcome.result.errors[-1][0] is self)
+        failed = any(error for _, error in getattr(self._outcome, "errors", [])) or any(
+            case is self for case, _ in self._outcome.result.failures + self._outcome.result.errors)
         log = self.place.root / "run/000000/run.log"
         words = (log.read_text() if log.exists() else "no run.log\n") if failed else ""
         self.place.close()  # ends engines first: nothing is submitted any more
-        left = self.jobs_left() if self.cluster.running("slurmctld") else []
+        left = self.jobs_left() if self.answers() else []
         if left:
-            self.cluster.run("scancel", *[job for job, _, _ in left])
+            self.cluster.run(*self.cancel, *[job for job, _, _ in left])
         if failed:
             print(words + self.cluster.logs(), file=sys.stderr)
         else:
             self.assertEqual(left, [], "jobs nobody owns")
 
+    def answers(self):
+        return True
+
     def jobs_left(self):
         # A job whose exit status ended its run may for a moment still run, and then be completing.
         try:
             slurm.wait_for(lambda: not self.cluster.jobs(), "the jobs' end", 20)
-        except TimeoutError:
-            pass  # what is left is said
+        except (TimeoutError, subprocess.SubprocessError):
+            pass  # the jobs that are left are said
         return self.cluster.jobs()
+
+
+class SlurmTest(ClusterTest):
+    options = {}
+    cancel = ("scancel",)
+
+    @classmethod
+    def new_cluster(cls):
+        return slurm.Cluster(**cls.options)
+
+    def answers(self):
+        return self.cluster.running("slurmctld")
 
     def until_state(self, state, count=1, seconds=30):
         """Waits until `count` jobs are in the state; their ids."""

@@ -21,13 +21,13 @@ ValueType own_type(const Value& value) {
 
 }  // namespace
 
-void Statistics::All::add(const Value& value, long long count) {
+void Statistics::All::add(const Value& value, ValueType type, long long count) {
   last = value;
-  if (!value.number()) return;
+  if (type == ValueType::string) return;
   up_to_number = count;
   if (least.none() || less(value, least)) least = value;
   if (most.none() || less(most, value)) most = value;
-  if (own_type(value) == ValueType::floating) make_floating();
+  if (type == ValueType::floating && !floating) make_floating();
   if (!floating) return add_integer(value);
   const double x = value.as_double();
   float_sum += x;
@@ -35,7 +35,6 @@ void Statistics::All::add(const Value& value, long long count) {
 }
 
 void Statistics::All::make_floating() {
-  if (floating) return;
   float_sum = total().as_double();
   float_sum2 = total_of_squares().as_double();
   floating = true;
@@ -66,7 +65,7 @@ Value Statistics::All::total_of_squares() const {
 
 Statistics::All Statistics::of_first() const {
   All all;
-  if (count_ > 0) all.add(first_, 1);
+  if (count_ > 0) all.add(first_, own_type(first_), 1);
   return all;
 }
 
@@ -85,11 +84,12 @@ void Statistics::take_type(ValueType type) {
 }
 
 void Statistics::add(const Value& value) {
-  take_type(own_type(value));
+  const ValueType type = own_type(value);
+  take_type(type);
   if (count_ == 0) {
     first_ = value;
   } else {
-    edit().add(value, count_ + 1);
+    edit().add(value, type, count_ + 1);
   }
   ++count_;
 }
@@ -112,7 +112,7 @@ void Statistics::add(const Statistics& later) {
   all.up_to_number = before + more.up_to_number;
   if (all.least.none() || less(more.least, all.least)) all.least = more.least;
   if (all.most.none() || less(all.most, more.most)) all.most = more.most;
-  if (more.floating) all.make_floating();
+  if (more.floating && !all.floating) all.make_floating();
   if (all.floating) {
     all.float_sum += more.total().as_double();
     all.float_sum2 += more.total_of_squares().as_double();

@@ -67,10 +67,10 @@ class Statistics {
     std::optional<BigInt> big_sum, big_sum2;
     double float_sum = 0, float_sum2 = 0;
 
-    // `count`: of the values up to this one.
-    void add(const Value& value, long long count);
+    // `type`: the value's own. `count`: of the values up to this one.
+    void add(const Value& value, ValueType type, long long count);
     void add_integer(const Value& value);
-    void make_floating();
+    void make_floating();  // the sums, which are whole so far
     Value total() const;
     Value total_of_squares() const;
   };

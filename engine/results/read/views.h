@@ -26,8 +26,8 @@ struct ResultContext {
   Diagnostics& diagnostics;
   // A column whose expression fails in each row is an error, as a pattern that matches nothing is.
   bool empty_column_is_error = false;
-  // Where texts in columns that need numbers are kept until it is known which rows a table shows. Null:
-  // they are reported at once.
+  // The list keeps texts of columns that need numbers until it is known which rows a table shows.
+  // Null: they are reported at once.
   std::vector<TextsFound>* texts = nullptr;
 
   // The same with other diagnostics.
