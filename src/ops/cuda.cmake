@@ -54,7 +54,8 @@ endif()
 
 if("90" IN_LIST TALLY_CUDA_ARCHITECTURES)
   add_library(train_ops_hopper OBJECT attention/hopper/backward.cu attention/hopper/forward.cu
-    attention/hopper/short_backward.cu attention/hopper/short_forward.cu)
+    attention/hopper/short_backward.cu attention/hopper/short_forward.cu attention/hopper/wide_backward.cu
+    attention/hopper/wide_forward.cu)
   set_target_properties(train_ops_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
   target_include_directories(train_ops_hopper PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(train_ops_hopper PRIVATE --expt-relaxed-constexpr -Xcompiler=-Wall,-Wextra)

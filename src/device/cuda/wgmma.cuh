@@ -51,8 +51,8 @@ __device__ inline void wgmma_arrived(float (&sums)[count]) {
   TALLY_SUMS8(d, i), TALLY_SUMS8(d, i + 8), TALLY_SUMS8(d, i + 16), TALLY_SUMS8(d, i + 24)
 
 // Matmuls over 16 of the inner dimension, added to d or (add == false) written to it:
-//   scores          d[64, 128] = a[64, 16] b[128, 16]^T, rows along the inner dimension
-//   from_registers  d[64, 64] = a[64, 16] b[16, 64], a in registers
+//   scores          d[64, 128] = a[64, 16] b[128, 16]^T, rows along the inner dimension; or 64
+//   from_registers  d[64, 64] = a[64, 16] b[16, 64], a in registers; or 128 for each 64 of b and d
 //   transposed      d[64, 64] = a[16, 64]^T b[16, 64]
 template <typename T>
 struct Wgmma;
@@ -73,6 +73,17 @@ struct Wgmma;
           : TALLY_SUMS32(d, 0), TALLY_SUMS32(d, 32)                                          \
           : "l"(a), "l"(b), "r"(static_cast<int>(add)));                                     \
     }                                                                                        \
+    __device__ static void scores(float (&d)[32], uint64_t a, uint64_t b, bool add) {        \
+      asm volatile(                                                                          \
+          "{\n.reg .pred p;\nsetp.ne.b32 p, %34, 0;\n"                                       \
+          "wgmma.mma_async.sync.aligned.m64n64k16.f32." NAME "." NAME                        \
+          " {"                                                                               \
+          "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+          "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"   \
+          "}, %32, %33, p, 1, 1, 0, 0;\n}\n"                                                 \
+          : TALLY_SUMS32(d, 0)                                                               \
+          : "l"(a), "l"(b), "r"(static_cast<int>(add)));                                     \
+    }                                                                                        \
     __device__ static void from_registers(float (&d)[32], const uint32_t* a, uint64_t b,     \
                                           bool add) {                                        \
       asm volatile(                                                                          \
@@ -83,6 +94,20 @@ struct Wgmma;
           "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"   \
           "}, {%32, %33, %34, %35}, %36, p, 1, 1, 1;\n}\n"                                   \
           : TALLY_SUMS32(d, 0)                                                               \
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add))); \
+    }                                                                                        \
+    __device__ static void from_registers(float (&d)[64], const uint32_t* a, uint64_t b,     \
+                                          bool add) {                                        \
+      asm volatile(                                                                          \
+          "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"                                       \
+          "wgmma.mma_async.sync.aligned.m64n128k16.f32." NAME "." NAME                       \
+          " {"                                                                               \
+          "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+          "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+          "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+          "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"   \
+          "}, {%64, %65, %66, %67}, %68, p, 1, 1, 1;\n}\n"                                   \
+          : TALLY_SUMS32(d, 0), TALLY_SUMS32(d, 32)                                          \
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(add))); \
     }                                                                                        \
     __device__ static void transposed(float (&d)[32], uint64_t a, uint64_t b, bool add) {    \

@@ -37,8 +37,9 @@ bool hopper_attention_fits(const ComputeOptions& o, const AttentionShape& a, DTy
                            int capability) {
   const int64_t rows = a.batch * a.tokens;
   return o.fusions.attention && !o.deterministic && capability == 90 && is_16_bits(dtype) &&
-         a.head_dim == hopper_head_dim && a.dropout < 1 && static_cast<float>(a.scale) > 0 &&
-         rows > 0 && a.heads > 0 && a.tokens % hopper_block_rows == 0 &&
+         (a.head_dim == hopper_head_dim || a.head_dim == hopper_wide_head_dim) && a.dropout < 1 &&
+         static_cast<float>(a.scale) > 0 && rows > 0 && a.heads > 0 &&
+         a.tokens % hopper_block_rows == 0 &&
          rows * a.row() <= most_elements;
 }
 
@@ -62,7 +63,7 @@ bool flash_attention_fits(const AttentionShape& a, DType dtype) {
 
 size_t hopper_attention_bytes(const AttentionShape& a) {
   constexpr size_t counter = 256;
-  return row_values(a) * (hopper_head_dim + 2) * sizeof(float) + counter;
+  return row_values(a) * static_cast<size_t>(a.head_dim + 2) * sizeof(float) + counter;
 }
 
 size_t flash_delta_bytes(const AttentionShape& a) {

@@ -32,7 +32,7 @@ bool short_attention_fits(const ComputeOptions& options, const AttentionShape& s
 // flash_attention_serves(), but for a block's shared memory.
 bool flash_attention_fits(const AttentionShape& shape, DType dtype);
 
-inline constexpr int64_t hopper_head_dim = 64, hopper_block_rows = 128;
+inline constexpr int64_t hopper_head_dim = 64, hopper_wide_head_dim = 128, hopper_block_rows = 128;
 size_t hopper_attention_bytes(const AttentionShape& shape);
 
 // f32: delta, and the blocks of dS of the heads in work.

@@ -7,14 +7,16 @@
 namespace tally::train::cuda::hopper {
 namespace {
 
-constexpr int values = 8;                 // 16-bit values in 16 bytes
-constexpr int lanes = head_dim / values;  // for a row of a head
+constexpr int values = 8;  // 16-bit values in 16 bytes
+template <int dim>
+constexpr int lanes_of = dim / values;  // for a row of a head
 constexpr int threads = 256;
 
-// Rows of a head, `lanes` threads each.
-template <typename T>
+// Rows of a head of `dim` values, `lanes` threads each.
+template <typename T, int dim>
 __global__ void __launch_bounds__(threads)
     attention_prepare_kernel(const Backward p, int64_t rows) {
+  constexpr int lanes = lanes_of<dim>;
   const int64_t i = int64_t{blockIdx.x} * threads + threadIdx.x, r = i / lanes;
   if (i == 0) *p.next_item = 0;
   if (r >= rows) return;
@@ -74,13 +76,14 @@ __device__ inline void write_column_sums(const float (&sums)[32], float scale, f
   reinterpret_cast<float2*>(to)[lane] = {scale * all.x, scale * all.y};
 }
 
-// Half a block of queries.
-template <typename T>
+// Half a block of queries and 64 of a head's `dim` columns.
+template <typename T, int dim>
 __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backward p) {
   __shared__ alignas(128) uint8_t staged[half_bytes];
-  const int halves = 2 * p.blocks;
-  const auto head = static_cast<int>(blockIdx.x) / halves,
-             half = static_cast<int>(blockIdx.x) % halves;
+  constexpr int panels = dim / head_dim;
+  const int halves = 2 * p.blocks, panel = static_cast<int>(blockIdx.x) % panels;
+  const auto head = static_cast<int>(blockIdx.x) / panels / halves,
+             half = static_cast<int>(blockIdx.x) / panels % halves;
   const auto* from = reinterpret_cast<const float4*>(p.dq_sums) +
                      int64_t{blockIdx.x} * half_rows * head_dim / 4 + threadIdx.x;
   float sums[32];
@@ -94,10 +97,11 @@ __global__ void __launch_bounds__(warpgroup) attention_finish_kernel(const Backw
   }
   if (p.q_parts) {
     const int64_t part = int64_t{head / p.heads} * halves + half;
-    write_column_sums(sums, p.scale, p.q_parts + (part * p.heads + head % p.heads) * head_dim);
+    write_column_sums(sums, p.scale,
+                      p.q_parts + (part * p.heads + head % p.heads) * dim + panel * head_dim);
   }
-  const int64_t row = (int64_t{p.heads} + 2 * p.kv_heads) * head_dim;
-  T* to = static_cast<T*>(p.dqkv) + head % p.heads * head_dim +
+  const int64_t row = (int64_t{p.heads} + 2 * p.kv_heads) * dim;
+  T* to = static_cast<T*>(p.dqkv) + head % p.heads * dim + panel * head_dim +
           (int64_t{head / p.heads} * p.tokens + half * half_rows) * row;
   write_rows(sums, p.scale, p.scale, staged, to, row, 1);
 }
@@ -115,13 +119,14 @@ cudaError_t launch_multiply(const Backward& p, int blocks, cudaStream_t stream) 
                               : launch_multiply<T, false, false>(p, blocks, stream);
 }
 
+template <int dim>
 cudaError_t prepare(const Backward& p, DType dtype, cudaStream_t stream) {
   const int64_t rows = int64_t{p.batch} * p.heads * p.tokens;
-  const auto blocks = static_cast<unsigned>((rows * lanes + threads - 1) / threads);
+  const auto blocks = static_cast<unsigned>((rows * lanes_of<dim> + threads - 1) / threads);
   if (dtype == DType::bf16)
-    attention_prepare_kernel<__nv_bfloat16><<<blocks, threads, 0, stream>>>(p, rows);
+    attention_prepare_kernel<__nv_bfloat16, dim><<<blocks, threads, 0, stream>>>(p, rows);
   else
-    attention_prepare_kernel<__half><<<blocks, threads, 0, stream>>>(p, rows);
+    attention_prepare_kernel<__half, dim><<<blocks, threads, 0, stream>>>(p, rows);
   return cudaGetLastError();
 }
 
@@ -131,19 +136,22 @@ cudaError_t multiply(const Backward& p, DType dtype, int sms, cudaStream_t strea
                               : launch_multiply<__half>(p, blocks, stream);
 }
 
+template <int dim>
 cudaError_t finish(const Backward& p, DType dtype, cudaStream_t stream) {
-  const auto blocks = static_cast<unsigned>(p.batch * p.heads * p.blocks * 2);
+  const auto blocks = static_cast<unsigned>(p.batch * p.heads * p.blocks * 2 * (dim / head_dim));
   if (dtype == DType::bf16)
-    attention_finish_kernel<__nv_bfloat16><<<blocks, warpgroup, 0, stream>>>(p);
+    attention_finish_kernel<__nv_bfloat16, dim><<<blocks, warpgroup, 0, stream>>>(p);
   else
-    attention_finish_kernel<__half><<<blocks, warpgroup, 0, stream>>>(p);
+    attention_finish_kernel<__half, dim><<<blocks, warpgroup, 0, stream>>>(p);
   return cudaGetLastError();
 }
 
 const bool listed = [] {
-  kernels.prepare = prepare;
+  kernels.prepare = prepare<head_dim>;
   kernels.multiply = multiply;
-  kernels.finish = finish;
+  kernels.finish = finish<head_dim>;
+  wide_kernels.prepare = prepare<wide_head_dim>;
+  wide_kernels.finish = finish<wide_head_dim>;
   return true;
 }();
 

@@ -22,8 +22,8 @@ constexpr int copying_registers = 24, multiplying_registers = 240;
 static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
 
 // Calls `begin` in one thread, to make the barriers; then `copy` in one thread, and `multiply` with
-// their number in two warpgroups.
-template <typename Begin, typename Copy, typename Multiply>
+// their number in two warpgroups. The two SMs of a pair wait for each other before.
+template <bool pair = false, typename Begin, typename Copy, typename Multiply>
 __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply multiply) {
   if (threadIdx.x == 0) {
     begin();
@@ -31,6 +31,7 @@ __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply mult
     fence_async_proxy();
   }
   __syncthreads();
+  if (pair) meet_pair();
   const int group = static_cast<int>(threadIdx.x / warpgroup);
   if (group == 2) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(copying_registers));
@@ -41,11 +42,11 @@ __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply mult
   }
 }
 
-// Writes a warp's 16 rows of sums in 16 bits to a swizzled tile, at row `r` for this `lane`. `low`
-// scales a thread's first row, `high` the one 8 further down.
+// Writes a warp's 16 rows of 64 sums in 16 bits to a swizzled tile, at row `r` for this `lane`.
+// `low` scales a thread's first row, `high` the one 8 further down.
 template <typename T>
-__device__ __forceinline__ void stage_rows(uint32_t staged, int r, int lane,
-                                           const float (&sums)[32], float low, float high) {
+__device__ __forceinline__ void stage_rows(uint32_t staged, int r, int lane, const float* sums,
+                                           float low, float high) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {  // 16 columns at a time
     const float* x = sums + 8 * k;
@@ -102,7 +103,7 @@ __device__ inline void meet(int barrier) {
 // Writes a warpgroup's 64 rows of sums in 16 bits to rows of `row` values from `to` on, but only
 // the first `rows` of them. `low` and `high` as above. `staged`: half_bytes of shared memory.
 template <typename T>
-__device__ void write_rows(const float (&sums)[32], float low, float high, uint8_t* staged, T* to,
+__device__ void write_rows(const float* sums, float low, float high, uint8_t* staged, T* to,
                            int64_t row, int barrier, int rows = half_rows) {
   const int thread = static_cast<int>(threadIdx.x % warpgroup), lane = thread % 32;
   stage_rows<T>(shared_address(staged), thread / 32 * 16 + lane % 16, lane, sums, low, high);
@@ -117,15 +118,25 @@ __device__ void write_rows(const float (&sums)[32], float low, float high, uint8
   meet(barrier);
 }
 
-// Launches `kernel` with two warpgroups that compute, one that copies, and a Shared for the block.
+// Launches `kernel` with two warpgroups that compute, one that copies, and a Shared for the block;
+// `cluster` blocks lie beside each other.
 template <typename Shared, typename Params>
-cudaError_t launch_blocks(void (*kernel)(Params), const Params& p, int blocks,
-                          cudaStream_t stream) {
+cudaError_t launch_blocks(void (*kernel)(Params), const Params& p, int blocks, cudaStream_t stream,
+                          unsigned cluster = 1) {
   const cudaError_t sized =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
   if (sized != cudaSuccess) return sized;
-  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
-  return cudaGetLastError();
+  cudaLaunchAttribute beside{};
+  beside.id = cudaLaunchAttributeClusterDimension;
+  beside.val.clusterDim = {cluster, 1, 1};
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = static_cast<unsigned>(blocks);
+  launch.blockDim = 3 * warpgroup;
+  launch.dynamicSmemBytes = sizeof(Shared);
+  launch.stream = stream;
+  launch.attrs = &beside;
+  launch.numAttrs = cluster > 1 ? 1 : 0;
+  return cudaLaunchKernelEx(&launch, kernel, p);
 }
 
 }  // namespace tally::train::cuda::hopper
