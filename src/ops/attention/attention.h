@@ -12,7 +12,7 @@
 // it:
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
-//   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64,
+//   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64 or 128,
 //             whole blocks of 128 tokens (hopper/hopper.h). The last bits of dQ differ
 //             from run to run.
 //   hopper-short

@@ -1,4 +1,5 @@
-// Flash attention on Hopper's matrix instructions (wgmma), for 16-bit types and heads of 64. cuDNN
+// Flash attention on Hopper's matrix instructions (wgmma), for 16-bit types and heads of 64
+// or 128. cuDNN
 // takes a quarter to a third longer backward and a twentieth to a third longer forward
 // (bench/notes/attention.md, "Flash attention for Hopper").
 //
@@ -17,7 +18,7 @@
 
 namespace tally::train::cuda {
 
-// True for 16-bit types, heads of 64, whole blocks of 128 tokens, a scale above 0 and tensors of
+// True for 16-bit types, heads of 64 or 128, whole blocks of 128 tokens, a scale above 0 and tensors of
 // less than 2^31 elements, on compute capability 9.0, unless the options turn it off
 // (Fusions::attention) or the result must be repeatable (deterministic).
 bool hopper_attention_serves(const CudaCompute& c, const AttentionShape& shape, DType dtype);

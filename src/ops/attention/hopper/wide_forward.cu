@@ -78,7 +78,7 @@ class Copier {
     int step = 0;
     for (int n = 0;; ++n) {
       const int slot = n % slots;
-      const unsigned next = draw(n);  // long before it is needed
+      const unsigned next = item < items ? draw(n) : 0;  // long before it is needed
       barrier_wait(at(s_.q_empty[slot]), (n / slots & 1) ^ 1);
       if (item >= items) {
         s_.items[n % kept].steps = -1;
