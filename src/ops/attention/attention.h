@@ -12,9 +12,9 @@
 // it:
 //   aten      every type and head size on the CPU (cpu.cc): blocks of 128 queries and the keys that
 //             one of them sees, GEMMs by ATen
-//   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64 or 128,
-//             whole blocks of 128 tokens (hopper/hopper.h). The last bits of dQ differ
-//             from run to run.
+//   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64 or
+//             128, whole blocks of 128 tokens (hopper/hopper.h). The last bits of dQ differ from run
+//             to run.
 //   hopper-short
 //             the same instructions for sequences or known documents of up to 128 tokens, without a
 //             causal mask, with or without dropout (hopper/short.h). For documents its dropout masks are its own.

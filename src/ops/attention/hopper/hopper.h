@@ -1,7 +1,6 @@
-// Flash attention on Hopper's matrix instructions (wgmma), for 16-bit types and heads of 64
-// or 128. cuDNN
-// takes a quarter to a third longer backward and a twentieth to a third longer forward
-// (bench/notes/attention.md, "Flash attention for Hopper").
+// Flash attention on Hopper's matrix instructions (wgmma), for 16-bit types and heads of 64 or 128.
+// For heads of 64 cuDNN takes a quarter to a third longer backward and a twentieth to a third longer
+// forward (bench/notes/attention.md, "Flash attention for Hopper").
 //
 // With S = scale Q K^T, stats = log(rowsum(exp(S))), P = exp(S - stats), dP = dO V^T and delta =
 // rowsum(dO O):
