@@ -12,22 +12,21 @@ namespace tally::train::cuda::hopper {
 namespace {
 
 constexpr int turn_rows = wide_turn_rows;
-constexpr int turn_panel = turn_rows * head_dim * 2;  // bytes of their panel
-constexpr int turn_bytes = panels * turn_panel;       // and of all their values
+constexpr int turn_panel = turn_rows * head_dim * 2, turn_bytes = panels * turn_panel;
 constexpr int ds_bytes = block_rows * turn_rows * 2;
 constexpr int turns_a_block = block_rows / turn_rows;  // so that no block has one turn only
 
 // Barriers: `full` when what was copied or stored is there, `empty` when it has been read.
 struct alignas(1024) Shared {
-  uint8_t k[2][wide_bytes], v[wide_bytes];        // of this block of keys, and the next K
-  uint8_t q[2][turn_bytes], dout[2][turn_bytes];  // of this turn and the next
-  uint8_t ds[2][ds_bytes];                        // [turn][key][query]
-  uint8_t staged[2][half_bytes];                  // of each warpgroup, on its way out
-  uint16_t kept[8][turn_rows];                    // of each warp's keys and each query: a bit a key
-  float stats[2][turn_rows], delta[2][turn_rows];  // with q and dout
+  uint8_t k[2][wide_bytes], v[wide_bytes];         // this block of keys, and the next K
+  uint8_t q[2][turn_bytes], dout[2][turn_bytes];   // this turn and the next
+  uint8_t ds[2][ds_bytes];                         // [turn][key][query]
+  uint8_t staged[2][half_bytes];                   // each warpgroup's result on its way out
+  uint16_t kept[8][turn_rows];                     // each warp's keys by queries: a bit a key
+  float stats[2][turn_rows], delta[2][turn_rows];  // loaded with q and dout
   uint64_t k_full[2], k_empty[2], v_full, v_empty;
   uint64_t q_full[2], q_empty[2], dout_full[2], dout_empty[2], ds_full[2], ds_empty[2];
-  int item[2];  // with k; none: -1
+  int item[2];  // loaded with k; none: -1
 };
 static_assert(sizeof(Shared) <= most_shared);
 
@@ -36,7 +35,8 @@ __device__ uint32_t at(const Place& place) {
   return shared_address(&place);
 }
 
-// How many heads of Q a head of K and V has: head h of K and V those from h times as many on.
+// The number of heads of Q that share a head of K and V: head h of K and V has those from h times
+// as many on.
 template <bool grouped>
 __device__ int heads_a_key(const Backward& p) {
   return grouped ? p.heads / p.kv_heads : 1;
@@ -97,7 +97,7 @@ __device__ void copy_all(const Backward& p, Shared& s) {
     copy_keys(at(s.k[b]), p.qkv, kv_column, key_row, at(s.k_full[b]));
     bool value_due = true;
     for (int nth = 0; nth < heads_a_key<grouped>(p); ++nth) {
-      const int head = i.head * heads_a_key<grouped>(p) + nth;  // of Q
+      const int head = i.head * heads_a_key<grouped>(p) + nth;  // Q's head
       const int column = head % p.heads * wide_head_dim;
       for (int q = i.first; q < turns; ++q, ++turn) {
         const int t = turn & 1, parity = (turn >> 1 & 1) ^ 1;
@@ -146,7 +146,7 @@ class Multiplier {
     const int heads = heads_a_key<grouped>(p_), turns = p_.blocks * turns_a_block;
     int q = item.first, nth = 0, n = 0, turn = 0;  // nth: of the heads of Q
     bool keys_left = false;   // the dS still to be multiplied is of the previous block of keys
-    float* dq_due = nullptr;  // where its dQ goes; null: there is none yet
+    float* dq_due = nullptr;  // destination of its dQ; null: there is none yet
     float scores[32], dk[64], dv[64];
     barrier_wait(at(s_.q_full[0]), 0);
     multiply_turn(scores, s_.k[0], s_.q[0]);
@@ -186,7 +186,7 @@ class Multiplier {
         barrier_wait(at(s_.k_full[next_b]), (n + 1) >> 1 & 1);
         next = s_.item[next_b];
       }
-      // After the very last turn: it waits for data that is there and unused.
+      // Called after the very last turn, it waits for data that is there and unused.
       if (next >= 0) barrier_wait(at(s_.q_full[t ^ 1]), (turn + 1) >> 1 & 1);
       multiply_turn(scores, s_.k[next_b], s_.q[t ^ 1]);
       wgmma_wait<1>();
@@ -257,7 +257,7 @@ class Multiplier {
       x[4 * j + 2] = exp2_fast(fmaf(x[4 * j + 2], scale, -m.x));
       x[4 * j + 3] = exp2_fast(fmaf(x[4 * j + 3], scale, -m.y));
     }
-    const int ahead = q - keys * turns_a_block;  // of the block's first key, in turns
+    const int ahead = q - keys * turns_a_block;  // offset from the block's first key, in turns
     if (!p_.causal || ahead >= turns_a_block) return;
 #pragma unroll
     for (int i = 0; i < 32; ++i) {
@@ -291,7 +291,7 @@ class Multiplier {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const float2 d = *reinterpret_cast<const float2*>(delta + 8 * j + column);
-      uint32_t kept = 0;  // of two queries, each of keys 0 to 7 and 8 to 15
+      uint32_t kept = 0;  // bits of two queries, each of keys 0 to 7 and 8 to 15
       if (dropout) {
         kept = *reinterpret_cast<const uint32_t*>(s_.kept[group_ * 4 + thread_ / 32] + 8 * j +
                                                   column) >>

@@ -26,16 +26,16 @@ constexpr int warp_rows = store_rows, warp_bytes = warp_rows * wide_head_dim * 2
 // A block of queries of a head.
 struct alignas(16) Item {
   int steps;   // blocks of keys; negative: there are no more items
-  int column;  // of Q in qkv, and of out
-  int row;     // of qkv and out
-  int stats;   // the first one's place
+  int column;  // column of Q in qkv, and of out
+  int row;     // row of qkv and out
+  int stats;   // the first one's index
 };
 
 // Barriers: `full` when what was copied is there, `empty` when it has been read.
 struct alignas(1024) Shared {
   uint8_t k[slots][wide_bytes], v[slots][wide_bytes], q[slots][wide_bytes];
-  uint8_t staged[8][warp_bytes];  // of each warp, on its way out
-  uint4 mask[8][warp_rows];       // of each warp's queries: a bit a key of the step
+  uint8_t staged[8][warp_bytes];  // each warp's result on its way out
+  uint4 mask[8][warp_rows];       // for each warp's queries: a bit a key of the step
   uint64_t k_full[slots], k_empty[slots], v_full[slots], v_empty[slots];
   uint64_t q_full[slots], q_empty[slots], ticket_full[tickets];
   unsigned ticket[tickets];
@@ -140,7 +140,7 @@ __device__ __forceinline__ void computed(uint32_t (&pairs)[32]) {
   for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
 }
 
-// How large a thread's sum of P over a step may be before P is taken relative to a larger score:
+// The limit of a thread's sum of P over a step, above which P is taken relative to a larger score:
 // P must fit T, and the output and its sum over many steps must fit float32.
 template <typename T>
 constexpr float most = 0x1p60F;
@@ -150,7 +150,7 @@ constexpr float most<__half> = 0x1p14F;
 // The description of a step: 0 or more, these bits, and 8 times its item's index in Shared::items.
 enum Step { first_step = 1, last_step = 2, second_half = 4, item_step = 8 };
 
-// For a thread's two rows: the base-2 exponent that others are relative to, and the sums.
+// The state of a thread's two rows: the base-2 exponent that others are relative to, and the sums.
 struct Rows {
   float from[2], sum[2];
 };
@@ -176,7 +176,7 @@ class Multiplier {
     wgmma_wait<0>();
     wgmma_arrived(x);
     release(about);
-    for (;;) {  // where both ends come to one place, ptxas serializes
+    for (;;) {  // ptxas serializes if both ends meet at one point
       step(x, about, out, even);
       if (about < 0) return end(x, out);
       step(x, about, out, odd);
@@ -313,7 +313,7 @@ class Multiplier {
   __device__ __forceinline__ void begin_rows(float (&x)[64], int about) {
     if (causal) {
       const int ahead = (about & second_half ? half_rows : 0) + warp_ * warp_rows + lane_ / 4 -
-                        lane_ % 4 * 2;  // of the row, to its first key
+                        lane_ % 4 * 2;  // offset of the row, to its first key
 #pragma unroll
       for (int i = 0; i < 64; ++i)
         if (ahead + i % 4 / 2 * 8 < i / 4 * 8 + i % 2) x[i] = -INFINITY;
@@ -403,7 +403,7 @@ class Multiplier {
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
   const uint64_t seed_;
-  int keys_ = 0;  // of the step: which block; only with dropout
+  int keys_ = 0;  // the step's block of keys; only with dropout
   Rows rows_{};
 };
 
