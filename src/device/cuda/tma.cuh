@@ -54,36 +54,6 @@ __device__ inline void copy_box(uint32_t to, const CUtensorMap& map, int x, int 
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
-// The other functions' partners for two blocks in a cluster. An address of this block's shared memory
-// as block `rank` of the cluster has it:
-__device__ inline uint32_t peer(uint32_t address, int rank) {
-  uint32_t there;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  return there;
-}
-__device__ inline void barrier_arrive_at(uint32_t barrier_of_peer) {
-  asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier_of_peer) : "memory");
-}
-// Copies to the same places of both blocks; each one's barrier counts the bytes.
-__device__ inline void copy_box_to_pair(uint32_t to, const CUtensorMap& map, int x, int y,
-                                        uint32_t barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::"
-      "cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
-      "l"(&map), "r"(x), "r"(y), "r"(barrier), "h"(static_cast<uint16_t>(3))
-      : "memory");
-}
-// Writes four bytes to a peer, whose barrier counts them.
-__device__ inline void send(uint32_t to, uint32_t value, uint32_t barrier) {
-  asm volatile(
-      "st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];" ::"r"(to),
-      "r"(value), "r"(barrier)
-      : "memory");
-}
-// All threads of both blocks.
-__device__ inline void meet_pair() {
-  asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
-}
 // A multiple of 16 bytes, both ends aligned to 16.
 __device__ inline void copy_bytes(uint32_t to, const void* from, int bytes, uint32_t barrier) {
   asm volatile(

@@ -14,7 +14,8 @@
 //             one of them sees, GEMMs by ATen
 //   hopper    flash attention of our own for bf16 and f16 on compute capability 9.0: heads of 64 or
 //             128, whole blocks of 128 tokens (hopper/hopper.h). The last bits of dQ differ from run
-//             to run.
+//             to run. Where cuDNN's backward pass is faster, that follows ("hopper+cudnn"): heads
+//             of 128 without dropout, with grouped queries or more than 4,096 tokens.
 //   hopper-short
 //             the same instructions for sequences or known documents of up to 128 tokens, without a
 //             causal mask, with or without dropout (hopper/short.h). For documents its dropout masks are its own.
@@ -39,6 +40,7 @@
 //   --precision tf32, tf32x3  flash computes GEMMs in TF32, or each as three in TF32
 //   --fp32-attention tf32x3   the latter, for attention alone ("flash-tf32x3")
 //   TALLY_ATTENTION=unfused   unfused everywhere on a GPU, to compare the others with it
+//   TALLY_ATTENTION=hopper    hopper's backward pass wherever its forward pass serves
 //   the build                 no cudnn without cuDNN's front end, no hopper without code for 9.0
 //
 // DeviceError: the operands are not as AttentionShape::documents and AttentionShape::packed say;

@@ -1,37 +1,45 @@
 // attention.h on the counting device.
-#include "src/ops/counting.h"
+#include <algorithm>
+
 #include "src/ops/attention/gpu_versions.h"
+#include "src/ops/counting.h"
 
 namespace tally::train::counting {
 namespace {
 
-AttentionVersion version(const Compute& c, const AttentionShape& shape, DType dtype) {
+bool serves(AttentionVersion version, const Compute& c, const AttentionShape& shape, DType dtype) {
   const int capability = counting_stream(c.stream).counted().capability;
-  return choose_attention(shape, dtype, [&](AttentionVersion v) {
-    switch (v) {
-      case AttentionVersion::hopper_short:
-        return short_attention_fits(c.options, shape, dtype, capability);
-      case AttentionVersion::hopper:
-        return hopper_attention_fits(c.options, shape, dtype, capability);
-      case AttentionVersion::cudnn:
-        return capability >= 80 &&
-               (!shape.documents || (shape.most_documents > 0 && shape.longest > 0));
-      case AttentionVersion::flash:
-        return capability >= 80 && flash_attention_fits(shape, dtype);
-      case AttentionVersion::unfused:
-        break;
-    }
-    return true;
-  });
+  switch (version) {
+    case AttentionVersion::hopper_short:
+      return short_attention_fits(c.options, shape, dtype, capability);
+    case AttentionVersion::hopper:
+      return hopper_attention_fits(c.options, shape, dtype, capability);
+    case AttentionVersion::cudnn:
+      return capability >= 80 &&
+             (!shape.documents || (shape.most_documents > 0 && shape.longest > 0));
+    case AttentionVersion::flash:
+      return capability >= 80 && flash_attention_fits(shape, dtype);
+    case AttentionVersion::unfused:
+      break;
+  }
+  return true;
+}
+
+AttentionVersion version(const Compute& c, const AttentionShape& shape, DType dtype) {
+  return choose_attention(shape, dtype,
+                          [&](AttentionVersion v) { return serves(v, c, shape, dtype); });
+}
+AttentionVersion backward_version(const Compute& c, const AttentionShape& shape, DType dtype) {
+  return choose_backward(shape, version(c, shape, dtype),
+                         [&](AttentionVersion v) { return serves(v, c, shape, dtype); });
 }
 
 const char* backend(const Compute&, const AttentionShape&, DType) {
   return "counted";
 }
 
-size_t workspace(const Compute& c, const AttentionShape& shape, DType dtype) {
-  if (!counting_stream(c.stream).counted().gpu) return 0;
-  switch (version(c, shape, dtype)) {
+size_t workspace_of(AttentionVersion version, const AttentionShape& shape, DType dtype) {
+  switch (version) {
     case AttentionVersion::hopper_short:
       return 0;
     case AttentionVersion::hopper:
@@ -44,6 +52,12 @@ size_t workspace(const Compute& c, const AttentionShape& shape, DType dtype) {
       break;
   }
   return unfused_attention_bytes(shape, dtype);
+}
+
+size_t workspace(const Compute& c, const AttentionShape& shape, DType dtype) {
+  if (!counting_stream(c.stream).counted().gpu) return 0;
+  return std::max(workspace_of(version(c, shape, dtype), shape, dtype),
+                  workspace_of(backward_version(c, shape, dtype), shape, dtype));
 }
 
 // Two GEMMs over the scores that the mask leaves: half of them under a causal one.

@@ -1,4 +1,5 @@
 // Chooses the attention that serves a shape on a GPU: attention.h has the table.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -14,10 +15,11 @@
 namespace tally::train::cuda {
 namespace {
 
-// TALLY_ATTENTION=unfused takes unfused attention everywhere, to compare the others with it.
-bool unfused_is_forced() {
+// TALLY_ATTENTION=unfused takes unfused attention everywhere, to compare the others with it;
+// TALLY_ATTENTION=hopper takes hopper backward wherever it serves forward.
+bool is_forced(const char* version) {
   const char* wanted = std::getenv("TALLY_ATTENTION");
-  return wanted && std::strcmp(wanted, "unfused") == 0;
+  return wanted && std::strcmp(wanted, version) == 0;
 }
 
 using Algorithm = AttentionVersion;
@@ -41,17 +43,22 @@ bool serves(Algorithm version, const CudaCompute& c, const AttentionShape& shape
 }
 
 Algorithm algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
-  if (unfused_is_forced()) return Algorithm::unfused;
+  if (is_forced("unfused")) return Algorithm::unfused;
   return choose_attention(shape, dtype,
                           [&](Algorithm version) { return serves(version, c, shape, dtype); });
 }
+Algorithm backward_algorithm(const CudaCompute& c, const AttentionShape& shape, DType dtype) {
+  const Algorithm forward = algorithm(c, shape, dtype);
+  if (is_forced("hopper")) return forward;
+  return choose_backward(shape, forward,
+                         [&](Algorithm version) { return serves(version, c, shape, dtype); });
+}
 
-Algorithm algorithm(const CudaCompute& c, const AttentionArgs& a) {
+void check_operands(const AttentionArgs& a) {
   if (a.cu_seqlens.defined() != a.shape.documents)
     throw DeviceError("attention: documents without cu_seqlens, or the other way around");
   if (a.shape.packed && !is_packed(a.shape, a.dtype, a.q, a.k, a.v))
     throw DeviceError("attention: the shape says packed, and q, k and v do not lie in one tensor");
-  return algorithm(c, a.shape, a.dtype);
 }
 
 const char* backend(const Compute& compute, const AttentionShape& shape, DType dtype) {
@@ -60,7 +67,7 @@ const char* backend(const Compute& compute, const AttentionShape& shape, DType d
     case Algorithm::hopper_short:
       return "hopper-short";
     case Algorithm::hopper:
-      return "hopper";
+      return backward_algorithm(c, shape, dtype) == Algorithm::hopper ? "hopper" : "hopper+cudnn";
     case Algorithm::cudnn:
       return "cudnn";
     case Algorithm::flash:
@@ -72,9 +79,9 @@ const char* backend(const Compute& compute, const AttentionShape& shape, DType d
   return "unfused";
 }
 
-size_t workspace(const Compute& compute, const AttentionShape& shape, DType dtype) {
-  const CudaCompute c = cuda_compute(compute);
-  switch (algorithm(c, shape, dtype)) {
+size_t workspace_of(Algorithm version, const CudaCompute& c, const AttentionShape& shape,
+                    DType dtype) {
+  switch (version) {
     case Algorithm::hopper_short:
       return 0;
     case Algorithm::hopper:
@@ -88,10 +95,16 @@ size_t workspace(const Compute& compute, const AttentionShape& shape, DType dtyp
   }
   return unfused_attention_workspace(shape, dtype);
 }
+size_t workspace(const Compute& compute, const AttentionShape& shape, DType dtype) {
+  const CudaCompute c = cuda_compute(compute);
+  return std::max(workspace_of(algorithm(c, shape, dtype), c, shape, dtype),
+                  workspace_of(backward_algorithm(c, shape, dtype), c, shape, dtype));
+}
 
 void forward(const Compute& compute, const AttentionArgs& args) {
   const CudaCompute c = cuda_compute(compute);
-  switch (algorithm(c, args)) {
+  check_operands(args);
+  switch (algorithm(c, args.shape, args.dtype)) {
     case Algorithm::hopper_short:
       return short_attention_forward(c.stream, args);
     case Algorithm::hopper:
@@ -108,7 +121,8 @@ void forward(const Compute& compute, const AttentionArgs& args) {
 void backward(const Compute& compute, const AttentionArgs& args,
               const AttentionGradients& gradients) {
   const CudaCompute c = cuda_compute(compute);
-  switch (algorithm(c, args)) {
+  check_operands(args);
+  switch (backward_algorithm(c, args.shape, args.dtype)) {
     case Algorithm::hopper_short:
       short_attention_backward(c.stream, args, gradients);
       break;

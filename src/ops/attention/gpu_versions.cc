@@ -39,8 +39,14 @@ bool hopper_attention_fits(const ComputeOptions& o, const AttentionShape& a, DTy
   return o.fusions.attention && !o.deterministic && capability == 90 && is_16_bits(dtype) &&
          (a.head_dim == hopper_head_dim || a.head_dim == hopper_wide_head_dim) && a.dropout < 1 &&
          static_cast<float>(a.scale) > 0 && rows > 0 && a.heads > 0 &&
-         a.tokens % hopper_block_rows == 0 &&
-         rows * a.row() <= most_elements;
+         a.tokens % hopper_block_rows == 0 && rows * a.row() <= most_elements;
+}
+
+// By measurement (bench/notes/attention.md, "heads of 128").
+bool cudnn_is_faster_backward(const AttentionShape& a) {
+  constexpr int64_t long_sequence = 4096;
+  return a.head_dim == hopper_wide_head_dim && a.dropout == 0 &&
+         (a.grouped() || a.tokens > long_sequence);
 }
 
 bool short_attention_fits(const ComputeOptions& o, const AttentionShape& a, DType dtype,

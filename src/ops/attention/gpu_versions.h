@@ -11,8 +11,8 @@ namespace tally::train {
 
 enum class AttentionVersion : uint8_t { hopper_short, hopper, cudnn, flash, unfused };
 
-// The first that serves, in the order of attention.h. Both directions take the same one, because
-// the backward pass draws the forward pass's mask. `serves(version)` is asked for all but unfused.
+// The first that serves, in the order of attention.h. `serves(version)` is asked for all but
+// unfused.
 template <typename Serves>
 AttentionVersion choose_attention(const AttentionShape& shape, DType dtype, const Serves& serves) {
   if (!shape.packed) return AttentionVersion::unfused;
@@ -21,6 +21,17 @@ AttentionVersion choose_attention(const AttentionShape& shape, DType dtype, cons
   if (size_of(dtype) == 2 && serves(AttentionVersion::cudnn)) return AttentionVersion::cudnn;
   if (!shape.documents && serves(AttentionVersion::flash)) return AttentionVersion::flash;
   return AttentionVersion::unfused;
+}
+
+// The backward pass's version. With dropout it is the forward pass's, whose mask it draws. Without,
+// `hopper` and `cudnn` keep the same statistics, and the faster one is taken.
+bool cudnn_is_faster_backward(const AttentionShape& shape);  // than `hopper`
+template <typename Serves>
+AttentionVersion choose_backward(const AttentionShape& shape, AttentionVersion forward,
+                                 const Serves& serves) {
+  const bool other = forward == AttentionVersion::hopper && cudnn_is_faster_backward(shape) &&
+                     serves(AttentionVersion::cudnn);
+  return other ? AttentionVersion::cudnn : forward;
 }
 
 // hopper_attention_serves() and short_attention_serves() on compute capability `capability`, but

@@ -37,7 +37,6 @@ inline Pair cu_seqlens_of(Both& b, const AttentionShape& a, const std::vector<in
 struct Ways {
   bool repeatable = false, float64_gemms = true, three_tf32 = false, own_16_bits = true;
   bool known_documents = false;  // how many and how long they are, which cuDNN needs
-  bool forward_alone = false;
 };
 
 // Forward and backward against float64. `lengths`: of the documents, in order; none: a document is a
@@ -82,7 +81,6 @@ inline std::string check(const Kind& kind, AttentionShape a, const Ways& ways = 
                 : kind.type == DType::f64     ? 1e-12
                                               : cancels * 1e-4);
   }
-  if (ways.forward_alone) return backend;
   const Pair q_sums = b.sum({a.heads * a.head_dim});
   attention_backward(*b.cpu, on_cpu, packed_gradients(a, dout.cpu, Out(dqkv.cpu), Out(q_sums.cpu)));
   attention_backward(*b.gpu, on_gpu, packed_gradients(a, dout.gpu, Out(dqkv.gpu), Out(q_sums.gpu)));

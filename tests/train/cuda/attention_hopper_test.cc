@@ -9,54 +9,8 @@
 namespace tally::train {
 namespace {
 
-constexpr int64_t sizes[] = {64, 128};  // of heads
-
 // Blocks of 128 queries and keys: one of each; a few; so many that every SM takes several from the
 // queue, some of them with one turn only.
-void check_masks(const Kind& kind, int64_t d) {
-  for (const bool causal : {true, false}) {
-    for (const AttentionShape& a :
-         {shape_of(1, 128, 1, d, causal, 0), shape_of(2, 384, 3, d, causal, 0),
-          shape_of(12, 128, 30, d, causal, 0), shape_of(7, 256, 30, d, causal, 0),
-          shape_of(3, 1024, 16, d, causal, 0), shape_of(1, 2048, 1, d, causal, 0)}) {
-      const bool is_short = d == 64 && !causal && a.tokens <= 128;
-      CHECK(check(kind, a) == (is_short ? "hopper-short" : "hopper"));
-      if (a.tokens == 384) CHECK(check(kind, a, {.own_16_bits = false}) != "hopper");
-    }
-    for (const AttentionShape& a :  // dropout's mask is the CPU's
-         {shape_of(2, 384, 3, d, causal, 0.3), shape_of(7, 256, 30, d, causal, 0.1),
-          shape_of(1, 1024, 2, d, causal, 0.5)})
-      CHECK(check(kind, a) == "hopper");
-  }
-}
-
-// Grouped queries: 12, 6, 2, 9 and 3 heads a key. In one shape blocks of keys are more than the
-// backward pass takes at once.
-void check_groups(const Kind& kind, int64_t d) {
-  struct Groups {
-    int64_t batch, tokens, heads, groups;
-  };
-  for (const bool causal : {true, false}) {
-    for (const Groups& g : {Groups{2, 256, 12, 1},
-                            {2, 256, 12, 2},
-                            {2, 256, 12, 6},
-                            {5, 384, 24, 1},
-                            {5, 384, 24, 2},
-                            {5, 384, 24, 6},
-                            {2, 256, 9, 1},
-                            {3, 128, 9, 3},
-                            {1, 1536, 4, 2},
-                            {60, 128, 16, 8}}) {
-      for (const double dropout : {0.0, 0.2}) {
-        AttentionShape a = shape_of(g.batch, g.tokens, g.heads, d, causal, dropout);
-        a.groups = g.groups;
-        if (g.groups != 2 && dropout > 0) continue;
-        CHECK(check(kind, a) == "hopper");
-      }
-    }
-  }
-}
-
 TEST_CASE("cuda: flash attention on Hopper" * NEEDS_GPU) {
   if (!on_hopper()) {
     MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
@@ -64,15 +18,37 @@ TEST_CASE("cuda: flash attention on Hopper" * NEEDS_GPU) {
   }
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
-    for (const int64_t d : sizes) {
-      check_masks(kind, d);
-      check_groups(kind, d);
+    for (const bool causal : {true, false}) {
       for (const AttentionShape& a :
-           {shape_of(1, 192, 2, d, true, 0), shape_of(1, 64, 2, d, true, 0)})
-        CHECK(check(kind, a) != "hopper");
-      CHECK(check(kind, shape_of(1, 128, 2, d, true, 0), {.repeatable = true}) != "hopper");
+           {shape_of(1, 128, 1, 64, causal, 0), shape_of(2, 384, 3, 64, causal, 0),
+            shape_of(12, 128, 30, 64, causal, 0), shape_of(7, 256, 30, 64, causal, 0),
+            shape_of(3, 1024, 16, 64, causal, 0), shape_of(1, 2048, 1, 64, causal, 0)}) {
+        CHECK(check(kind, a) == (causal || a.tokens > 128 ? "hopper" : "hopper-short"));
+        if (a.tokens == 384) CHECK(check(kind, a, {.own_16_bits = false}) != "hopper");
+      }
     }
-    CHECK(check(kind, shape_of(1, 128, 2, 32, true, 0)) != "hopper");
+    for (const bool causal : {true, false}) {  // dropout's mask is the CPU's
+      for (const AttentionShape& a :
+           {shape_of(2, 384, 3, 64, causal, 0.3), shape_of(7, 256, 30, 64, causal, 0.1),
+            shape_of(1, 1024, 2, 64, causal, 0.5)})
+        CHECK(check(kind, a) == "hopper");
+    }
+    for (const bool causal : {true, false}) {
+      for (const int64_t groups : {1, 2, 6}) {  // grouped queries: 12, 6 and 2 heads a key
+        for (const AttentionShape& shape :
+             {shape_of(2, 256, 12, 64, causal, 0), shape_of(5, 384, 24, 64, causal, 0)}) {
+          AttentionShape a = shape;
+          a.groups = groups;
+          if (groups == 2) a.dropout = 0.2;
+          CHECK(check(kind, a) == "hopper");
+        }
+      }
+    }
+    for (const AttentionShape& a :
+         {shape_of(1, 192, 2, 64, true, 0), shape_of(1, 64, 2, 64, true, 0),
+          shape_of(1, 128, 2, 32, true, 0)})
+      CHECK(check(kind, a) != "hopper");
+    CHECK(check(kind, shape_of(1, 128, 2, 64, true, 0), {.repeatable = true}) != "hopper");
   }
 }
 
@@ -93,9 +69,9 @@ bool repeats(const std::vector<double>& all, const std::vector<double>& one, Ski
   return true;
 }
 
-// More heads than run together forward, in groups of two sizes, and ten blocks an SM.
-void check_equal_samples(int64_t d) {
-  constexpr int64_t count = 19, tokens = 128, heads = 70;
+// More heads than run together forward, and several blocks an SM.
+void check_equal_samples(int64_t d, int64_t count) {
+  constexpr int64_t tokens = 128, heads = 70;
   const int64_t row = heads * d;
   const AttentionShape one = shape_of(1, tokens, heads, d, true, 0),
                        all = shape_of(count, tokens, heads, d, true, 0);
@@ -128,16 +104,14 @@ void check_equal_samples(int64_t d) {
 
 TEST_CASE("cuda: flash attention on Hopper of many equal samples" * NEEDS_GPU) {
   if (!on_hopper()) return;
-  for (const int64_t d : sizes) check_equal_samples(d);
+  check_equal_samples(64, 19);  // groups of two sizes, and ten blocks an SM
 }
 
 // All sums but dQ's have a fixed order, so any difference between two launches is a race; dQ's
 // differ in their last bits only. Scores are large, so that probabilities are far from even, and
 // the scratch holds NaNs.
-void check_many_launches(const Kind& kind, int64_t d, int64_t groups) {
-  AttentionShape a = shape_of(4, 1024, 12, d, true, 0);
-  a.scale = 1.6 / std::sqrt(static_cast<double>(d));
-  a.groups = groups;
+void check_many_launches(const Kind& kind, AttentionShape a, int launches) {
+  a.scale = 1.6 / std::sqrt(static_cast<double>(a.head_dim));
   Both b(kind);
   const int64_t heads = a.heads + 2 * a.kv_heads();
   const Pair qkv = b.input({a.batch, a.tokens, heads, a.head_dim}, 1.5);
@@ -151,14 +125,14 @@ void check_many_launches(const Kind& kind, int64_t d, int64_t groups) {
   std::vector<double> first, first_out, first_stats;
   const auto row = static_cast<size_t>(heads * a.head_dim),
              of_q = static_cast<size_t>(a.heads * a.head_dim);
-  for (int launch = 0; launch < 300; ++launch) {
-    if (launch % 100 == 0) b.gpu->copy(work.data, ones.data(), bytes);
+  for (int launch = 0; launch < launches; ++launch) {
+    if (launch % (launches / 3) == 0) b.gpu->copy(work.data, ones.data(), bytes);
     attention_forward(*b.gpu,
                       packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11));
     attention_backward(*b.gpu,
                        packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11),
                        packed_gradients(a, dout.gpu, Out(dqkv.gpu)));
-    if (launch % 30 != 0) continue;  // reading takes longer than the launch
+    if (launch % (launches / 10) != 0) continue;  // reading takes longer than the launch
     const std::vector<double> got = Both::read(dqkv.gpu, *b.gpu);
     if (first.empty()) {
       first = got;
@@ -185,17 +159,14 @@ void check_many_launches(const Kind& kind, int64_t d, int64_t groups) {
 TEST_CASE("cuda: flash attention on Hopper is the same in each of many launches" * NEEDS_GPU) {
   if (!on_hopper()) return;
   for (const Kind& kind : kinds()) {
-    if (size_of(kind.type) != 2) continue;
-    for (const int64_t d : sizes) {
-      for (const int64_t groups : {12, 3}) check_many_launches(kind, d, groups);
-    }
+    if (size_of(kind.type) == 2) check_many_launches(kind, shape_of(4, 1024, 12, 64, true, 0), 300);
   }
 }
 
 // Exponents are relative to a row's first scores, which lie at the diagonal or, without a mask, in
 // the last block of keys. Later scores are far larger, or smaller, or one score is.
-void check_scores(int64_t d) {
-  constexpr int64_t batch = 8, tokens = 256, heads = 9;  // more blocks than go at once
+void check_scores(int64_t d, int64_t batch, int64_t heads) {
+  constexpr int64_t tokens = 256;
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
     for (const double rise : {300.0, -300.0, 40.0, 0.0}) {  // 0: one key's jumps by 300
@@ -235,7 +206,7 @@ void check_scores(int64_t d) {
 
 TEST_CASE("cuda: flash attention on Hopper where scores rise, fall and jump" * NEEDS_GPU) {
   if (!on_hopper()) return;
-  for (const int64_t d : sizes) check_scores(d);
+  check_scores(64, 8, 9);  // more blocks than go at once
 }
 
 constexpr int64_t visible_tokens = 256;
@@ -315,40 +286,86 @@ TEST_CASE("cuda: flash attention on Hopper preserves NaNs and infinities" * NEED
   if (!on_hopper()) return;
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
-    for (const int64_t d : sizes) check_not_finite(kind, d);
+    check_not_finite(kind, 64);
   }
 }
 
-// Trial: until the backward pass of heads of 128 is there.
-TEST_CASE("cuda: wide forward" * NEEDS_GPU) {
-  if (!on_hopper()) return;
-  struct Shape {
-    int64_t batch, tokens, heads, groups;
-  };
+// TALLY_ATTENTION=hopper for as long as this lives: both passes are ours.
+struct OurBackward {
+  OurBackward() { setenv("TALLY_ATTENTION", "hopper", 1); }
+  ~OurBackward() { unsetenv("TALLY_ATTENTION"); }
+};
+
+struct WideShape {
+  int64_t batch, tokens, heads, groups;
+  bool causal;
+  double dropout;
+};
+std::string check_wide(const Kind& kind, const WideShape& w, bool repeatable = false) {
+  AttentionShape a = shape_of(w.batch, w.tokens, w.heads, 128, w.causal, w.dropout);
+  a.groups = w.groups;
+  return check(kind, a, {.repeatable = repeatable});
+}
+
+TEST_CASE("cuda: wide attention on Hopper" * NEEDS_GPU) {
+  if (!on_hopper()) {
+    MESSAGE("not run: no GPU of compute capability 9.0, or a build without kernels for it");
+    return;
+  }
+  const OurBackward ours;
   for (const Kind& kind : kinds()) {
     if (size_of(kind.type) != 2) continue;
     for (const bool causal : {true, false}) {
-      for (const double dropout : {0.0, 0.3}) {
-        for (const Shape& s : {Shape{1, 128, 1, 1},
-                               {1, 256, 2, 1},
-                               {2, 384, 3, 3},
-                               {12, 128, 30, 30},
-                               {7, 256, 30, 30},
-                               {3, 1024, 16, 16},
-                               {1, 2048, 1, 1},
-                               {2, 256, 12, 1},
-                               {5, 384, 24, 6},
-                               {2, 256, 9, 3},
-                               {1, 1536, 4, 2},
-                               {60, 128, 16, 8}}) {
-          AttentionShape a = shape_of(s.batch, s.tokens, s.heads, 128, causal, dropout);
-          a.groups = s.groups;
-          CHECK(check(kind, a, {.forward_alone = true}) == "hopper");
-        }
-      }
+      for (const WideShape& w : {WideShape{1, 128, 1, 1, causal, 0},
+                                 {2, 384, 3, 3, causal, 0},
+                                 {1, 384, 3, 3, causal, 0.3},
+                                 {1, 512, 4, 2, causal, 0},
+                                 {2, 256, 6, 1, causal, 0.2}})
+        CHECK(check_wide(kind, w) == "hopper");
     }
+    if (kind.type != DType::bf16) continue;
+    CHECK(check_wide(kind, {1, 2048, 1, 1, true, 0}) == "hopper");
+    // Every SM takes several blocks of queries, and some take several of keys.
+    CHECK(check_wide(kind, {9, 256, 16, 16, true, 0}) == "hopper");
+    CHECK(check_wide(kind, {24, 128, 16, 8, true, 0}) == "hopper");
   }
-  check_scores(128);
+}
+
+TEST_CASE("cuda: wide attention on Hopper with cuDNN's backward pass" * NEEDS_GPU) {
+  if (!on_hopper()) return;
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    for (const bool causal : {true, false}) {
+      WARN(check_wide(kind, {2, 256, 6, 2, causal, 0}) == "hopper+cudnn");
+      CHECK(check_wide(kind, {1, 256, 2, 1, causal, 0.2}) == "hopper");  // one mask
+      CHECK(check_wide(kind, {1, 256, 2, 2, causal, 0}) == "hopper");
+    }
+    CHECK(check_wide(kind, {1, 192, 2, 2, true, 0}) != "hopper");
+    WARN(check_wide(kind, {1, 256, 2, 1, true, 0}, true) == "cudnn");
+    Both b(kind);
+    WARN(std::string(attention_backend(*b.gpu, shape_of(1, 8192, 2, 128, true, 0), kind.type)) ==
+         "hopper+cudnn");
+  }
+}
+
+TEST_CASE("cuda: wide attention on Hopper is the same for equal samples and launches" * NEEDS_GPU) {
+  if (!on_hopper()) return;
+  const OurBackward ours;
+  check_equal_samples(128, 7);
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) != 2) continue;
+    AttentionShape a = shape_of(2, 1024, 12, 128, true, 0);
+    if (kind.type == DType::f16) a.groups = 3;
+    check_many_launches(kind, a, 150);
+  }
+}
+
+TEST_CASE("cuda: wide attention on Hopper where scores rise, jump and are not finite" * NEEDS_GPU) {
+  if (!on_hopper()) return;
+  check_scores(128, 2, 3);
+  for (const Kind& kind : kinds()) {
+    if (size_of(kind.type) == 2) check_not_finite(kind, 128);
+  }
 }
 
 }  // namespace

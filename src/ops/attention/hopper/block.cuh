@@ -21,9 +21,14 @@ constexpr int warpgroup = 128;  // threads
 constexpr int copying_registers = 24, multiplying_registers = 240;
 static_assert(copying_registers + 2 * multiplying_registers == 3 * 168);
 
+template <typename Object>
+__device__ uint32_t at(const Object& object) {
+  return shared_address(&object);
+}
+
 // Calls `begin` in one thread, to make the barriers; then `copy` in one thread, and `multiply` with
-// their number in two warpgroups. The two SMs of a pair wait for each other before.
-template <bool pair = false, typename Begin, typename Copy, typename Multiply>
+// their number in two warpgroups.
+template <typename Begin, typename Copy, typename Multiply>
 __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply multiply) {
   if (threadIdx.x == 0) {
     begin();
@@ -31,7 +36,6 @@ __device__ __forceinline__ void take_roles(Begin begin, Copy copy, Multiply mult
     fence_async_proxy();
   }
   __syncthreads();
-  if (pair) meet_pair();
   const int group = static_cast<int>(threadIdx.x / warpgroup);
   if (group == 2) {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(copying_registers));
@@ -118,25 +122,15 @@ __device__ void write_rows(const float* sums, float low, float high, uint8_t* st
   meet(barrier);
 }
 
-// Launches `kernel` with two warpgroups that compute, one that copies, and a Shared for the block;
-// `cluster` blocks lie beside each other.
+// Launches `kernel` with two warpgroups that compute, one that copies, and a Shared for the block.
 template <typename Shared, typename Params>
-cudaError_t launch_blocks(void (*kernel)(Params), const Params& p, int blocks, cudaStream_t stream,
-                          unsigned cluster = 1) {
+cudaError_t launch_blocks(void (*kernel)(Params), const Params& p, int blocks,
+                          cudaStream_t stream) {
   const cudaError_t sized =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared));
   if (sized != cudaSuccess) return sized;
-  cudaLaunchAttribute beside{};
-  beside.id = cudaLaunchAttributeClusterDimension;
-  beside.val.clusterDim = {cluster, 1, 1};
-  cudaLaunchConfig_t launch{};
-  launch.gridDim = static_cast<unsigned>(blocks);
-  launch.blockDim = 3 * warpgroup;
-  launch.dynamicSmemBytes = sizeof(Shared);
-  launch.stream = stream;
-  launch.attrs = &beside;
-  launch.numAttrs = cluster > 1 ? 1 : 0;
-  return cudaLaunchKernelEx(&launch, kernel, p);
+  kernel<<<blocks, 3 * warpgroup, sizeof(Shared), stream>>>(p);
+  return cudaGetLastError();
 }
 
 }  // namespace tally::train::cuda::hopper

@@ -14,7 +14,7 @@
 // scaled score.
 #include <algorithm>
 
-#include "src/ops/attention/hopper/block.cuh"
+#include "src/ops/attention/hopper/forward_parts.cuh"
 
 namespace tally::train::cuda::hopper {
 namespace {
@@ -23,16 +23,7 @@ constexpr int slots = 4;  // for blocks of K, of V and of queries
 // Descriptions of blocks of queries. One is needed until that block is written; by then at most
 // five more are described.
 constexpr int kept = 2 * slots;
-constexpr int warp_rows = 16, warp_bytes = warp_rows * head_dim * 2;
-static_assert(warp_rows == store_rows);
-
-// A block of queries of a head.
-struct alignas(16) Item {
-  int steps;   // blocks of keys; negative: there are no more items
-  int column;  // column of Q in qkv, and of out
-  int row;     // row of qkv and out
-  int stats;   // the first one's index
-};
+constexpr int warp_bytes = warp_rows * head_dim * 2;
 
 // Barriers: `full` when what was copied is there, `empty` when it has been read.
 struct alignas(1024) Shared {
@@ -41,27 +32,9 @@ struct alignas(1024) Shared {
   uint4 mask[8][warp_rows];       // for each warp's queries: a bit a key of the step
   uint64_t k_full[slots], k_empty[slots], v_full[slots], v_empty[slots];
   uint64_t q_full[slots], q_empty[slots];
-  Item items[kept];
+  QueryBlock items[kept];
 };
 static_assert(sizeof(Shared) <= most_shared);
-
-template <typename Object>
-__device__ uint32_t at(const Object& object) {
-  return shared_address(&object);
-}
-
-// Heads whose K and V fit L2 together run together; of those the blocks that see most keys come
-// first.
-template <bool causal>
-__device__ Item describe(const Forward& p, int* head, int item) {
-  const int all = p.batch * p.heads, group = item / (p.group * p.blocks);
-  const int first = group * p.group, heads = min(p.group, all - first);
-  const int in_group = item - first * p.blocks, nth = in_group / heads;
-  *head = first + in_group - nth * heads;
-  const int block = p.blocks - 1 - nth, row = block * block_rows;
-  return {causal ? block + 1 : p.blocks, *head % p.heads * head_dim,
-          *head / p.heads * p.tokens + row, *head * p.tokens + row};
-}
 
 // The copying thread.
 template <bool causal>
@@ -79,7 +52,7 @@ __device__ void copy_all(const Forward& p, Shared& s) {
       return barrier_arrive(at(s.q_full[slot]));
     }
     int head = 0;
-    const Item i = describe<causal>(p, &head, item);
+    const QueryBlock i = describe<causal, head_dim>(p, &head, item);
     s.items[n % kept] = i;
     barrier_expect(at(s.q_full[slot]), tile_bytes);
     copy_box(at(s.q[slot]), p.qkv, i.column, i.row, at(s.q_full[slot]));
@@ -98,27 +71,6 @@ __device__ void copy_all(const Forward& p, Shared& s) {
     item = static_cast<int>(gridDim.x + next);
   }
 }
-
-// Keeps the compiler from moving what these depend on behind what follows.
-__device__ __forceinline__ void computed(uint32_t (&pairs)[16]) {
-#pragma unroll
-  for (uint32_t& pair : pairs) asm volatile("" : "+r"(pair)::"memory");
-}
-
-// The limit of a thread's sum of P over a half step, above which P is taken relative to a larger
-// score: P must fit T, and the output and its sum over many half steps must fit float32.
-template <typename T>
-constexpr float most = 0x1p60F;
-template <>
-constexpr float most<__half> = 0x1p14F;
-
-// The description of a step: 0 or more, these bits, and 8 times its item's index in Shared::items.
-enum Step { first_step = 1, last_step = 2, second_half = 4, item_step = 8 };
-
-// The state of a thread's two rows: the base-2 exponent that others are relative to, and the sums.
-struct Rows {
-  float from[2], sum[2];
-};
 
 // One of the two warpgroups that compute. The order within step() keeps matrix instructions
 // running; two buffers of scores alternate.
@@ -204,8 +156,8 @@ class Multiplier {
     float sums[2];
     exponentials<0>(x, low, sums);
     computed(low);
-    bool redo = too_large(sums);  // a vote: the exponentials are not moved behind the wait
-    wgmma_wait<1>();              // P V of the step before
+    bool redo = too_large<T>(sums);  // a vote: the exponentials are not moved behind the wait
+    wgmma_wait<1>();                 // P V of the step before
     wgmma_arrived(out);
     if (done_ > 0 && lane_ == 0) barrier_arrive(at(s_.v_empty[(done_ - 1) % slots]));
     if (first && done_ > 0) write(out, before);
@@ -216,7 +168,7 @@ class Multiplier {
     wgmma_commit();
     if (whole) {
       exponentials<1>(x, high, sums);
-      redo = too_large(sums);
+      redo = too_large<T>(sums);
     } else {
 #pragma unroll
       for (uint32_t& pair : high) pair = 0;
@@ -249,18 +201,10 @@ class Multiplier {
   // Draws dropout's mask of this step for the warp's queries: two lanes a query, half of the keys
   // each.
   __device__ __forceinline__ void draw(int about) {
-    const Item item = s_.items[about / item_step];
+    const QueryBlock item = s_.items[about / item_step];
     keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
-    const int row = lane_ / 2, half = lane_ % 2;
-    const int mask_row =
-        item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
-    const int groups = p_.tokens / 8;
-    uint32_t bits[2];
-    kept_elements<8>(seed_, static_cast<uint64_t>(mask_row) * groups + 16 * keys_ + 8 * half,
-                     p_.dropout.threshold, bits);
-    __syncwarp();  // the step before has read its own
-    reinterpret_cast<uint2*>(s_.mask[group_ * 4 + warp_] + row)[half] = {bits[0], bits[1]};
-    __syncwarp();
+    const int first = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows;
+    draw_mask(s_.mask[group_ * 4 + warp_], p_, seed_, first, keys_);
   }
 
   // Masks the diagonal; exponents become relative to the largest of the first 32 scores. Each row
@@ -312,10 +256,6 @@ class Multiplier {
       p[i / 2] = packed<T>(e0, e1);
     }
   }
-  // (A NaN stays a NaN either way.)
-  static __device__ __forceinline__ bool too_large(const float (&sums)[2]) {
-    return __any_sync(0xffffffffU, !(fmaxf(sums[0], sums[1]) <= most<T>));
-  }
   template <int half>
   __device__ __forceinline__ void add(const float (&x)[64], uint32_t (&p)[16], float (&sums)[2],
                                       bool redo, float (&out)[32], bool fresh) {
@@ -354,7 +294,7 @@ class Multiplier {
   }
 
   __device__ __forceinline__ void write(const float (&out)[32], const Rows& rows) {
-    const Item item = s_.items[written_ / item_step];
+    const QueryBlock item = s_.items[written_ / item_step];
     const int row = (written_ & second_half ? half_rows : 0) + warp_ * warp_rows;
     const float sum[] = {quad_sum(rows.sum[0]), quad_sum(rows.sum[1])};
     const float keep = dropout ? p_.dropout.keep_scale : 1.0F;
@@ -366,11 +306,7 @@ class Multiplier {
     fence_async_proxy();
     __syncwarp();
     if (lane_ == 0) store_box(p_.out, item.column, item.row + row, staged);
-    if (lane_ % 4 != 0) return;
-    constexpr float log_2 = 1 / log2_e;
-    float* stats = p_.stats + item.stats + row + lane_ / 4;
-    stats[0] = (rows.from[0] + __log2f(sum[0])) * log_2;
-    stats[8] = (rows.from[1] + __log2f(sum[1])) * log_2;
+    write_stats(p_.stats + item.stats + row, rows, sum);
   }
 
   const Forward& p_;
