@@ -10,7 +10,7 @@
 // work of its own.
 #pragma once
 
-#include "src/ops/attention/hopper/block.cuh"
+#include "src/ops/attention/hopper/backward_parts.cuh"
 
 namespace tally::train::cuda::hopper {
 
@@ -20,7 +20,7 @@ struct alignas(1024) Shared {
   uint8_t q[2][tile_bytes], dout[2][tile_bytes];     // this block of queries and the next
   uint8_t ds[2][2][tile_bytes];                      // [turn][half of the queries][key][query]
   uint8_t staged[2][half_bytes];                     // each warpgroup's result on its way out
-  uint16_t kept[8][block_rows];                      // each warp's keys by queries: a bit a key
+  KeptKeys<block_rows> kept;                         // each warp's keys by queries: a bit a key
   float stats[2][block_rows], delta[2][block_rows];  // loaded with q and dout
   uint64_t keys_full[2], keys_empty[2], q_full[2], q_empty[2], dout_full[2], dout_empty[2];
   uint64_t ds_full[2], ds_empty[2];
@@ -36,21 +36,9 @@ struct Item {
       : head(item / p.blocks), keys(item % p.blocks), first(p.causal ? keys : 0) {}
 };
 
-// The number of heads of Q that share a head of K and V: head h of K and V has those from h times
-// as many on.
-template <bool grouped>
-__device__ inline int heads_a_key(const Backward& p) {
-  return grouped ? p.heads / p.kv_heads : 1;
-}
-template <bool grouped>
-__device__ inline int kv_heads(const Backward& p) {
-  return grouped ? p.kv_heads : p.heads;  // no register for what is known twice
-}
-
 // The copying thread. A head's blocks of keys come in turn, those that most queries see first.
 template <bool grouped>
 __device__ inline void copy_all(const Backward& p, Shared& s) {
-  const auto at = [](const auto& object) { return shared_address(&object); };
   const int items = p.batch * kv_heads<grouped>(p) * p.blocks, width = p.heads * head_dim;
   int turn = 0;
   for (int n = 0;; ++n) {
@@ -85,25 +73,15 @@ __device__ inline void copy_all(const Backward& p, Shared& s) {
   }
 }
 
-__device__ inline void add4(float* to, const float* x) {
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]),
-               "f"(x[1]), "f"(x[2]), "f"(x[3])
-               : "memory");
-}
-
 // One of the two warpgroups that compute.
 template <typename T, bool grouped, bool dropout>
-class Multiplier {
+class Multiplier : TurnOperands<T, dropout, block_rows> {
+  using Turn = TurnOperands<T, dropout, block_rows>;
+
  public:
-  __device__ Multiplier(const Backward& p, Shared& s, int group)
-      : p_(p),
-        s_(s),
-        group_(group),
-        thread_(static_cast<int>(threadIdx.x % warpgroup)),
-        seed_(dropout ? p.dropout.seed.get() : 0) {}
+  __device__ Multiplier(const Backward& p, Shared& s, int group) : Turn(p, s.kept, group), s_(s) {}
 
   __device__ void run() {
-    const auto at = [](const auto& object) { return shared_address(&object); };
     barrier_wait(at(s_.keys_full[0]), 0);
     if (s_.item[0] < 0) return;
     Item item(p_, s_.item[0]);
@@ -122,12 +100,12 @@ class Multiplier {
       float dp[64];
       barrier_wait(at(s_.dout_full[t]), parity);
       multiply_rows<T>(dp, s_.v[b], s_.dout[t], group_);
-      if (dropout) draw(item.head * heads + nth, q, item.keys);
-      probabilities(scores, s_.stats[t], p_.causal && q == item.keys);
+      if (dropout) this->draw(item.head * heads + nth, q, item.keys);
+      this->probabilities(scores, s_.stats[t], p_.causal && q == item.keys, 0);
       wgmma_wait<0>();
       wgmma_arrived(dp);
       uint32_t probability[32], ds[32];
-      to_operands(scores, dp, s_.delta[t], probability, ds);
+      this->to_operands(scores, dp, s_.delta[t], probability, ds);
       const bool add = q != item.first || (grouped && nth > 0);
       add_keys(dv, probability, dout_tile, add);
       barrier_wait(at(s_.ds_empty[t]), parity ^ 1);
@@ -167,7 +145,7 @@ class Multiplier {
         if (dq_due) barrier_arrive(at(s_.ds_empty[t ^ 1]));
         if (keys_left && !last) barrier_arrive(at(s_.keys_empty[b ^ 1]));
       }
-      if (dq_due) add_queries(dq_due, dq);
+      if (dq_due) this->add_queries(dq_due, dq);
       wgmma_wait<0>();
       wgmma_arrived(scores);
       dq_due = dq_sums(item.head * heads + nth, q);
@@ -190,80 +168,10 @@ class Multiplier {
     multiply_ds(dq, turn & 1, n & 1);
     wgmma_wait<0>();
     wgmma_arrived(dq);
-    add_queries(dq_due, dq);
+    this->add_queries(dq_due, dq);
   }
 
  private:
-  // Computes P from scores; 0 where a query does not see a key.
-  __device__ void probabilities(float (&x)[64], const float* stats, bool diagonal) {
-    const int column = thread_ % 4 * 2,
-              key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
-    const float scale = p_.scale * log2_e;
-#pragma unroll
-    for (int j = 0; j < 16; ++j) {
-      const float2 m = *reinterpret_cast<const float2*>(stats + 8 * j + column);
-      x[4 * j] = exp2_fast(fmaf(x[4 * j], scale, -m.x));
-      x[4 * j + 1] = exp2_fast(fmaf(x[4 * j + 1], scale, -m.y));
-      x[4 * j + 2] = exp2_fast(fmaf(x[4 * j + 2], scale, -m.x));
-      x[4 * j + 3] = exp2_fast(fmaf(x[4 * j + 3], scale, -m.y));
-    }
-    if (!diagonal) return;
-#pragma unroll
-    for (int i = 0; i < 64; ++i) {
-      const int query = i / 4 * 8 + column + i % 2;
-      if (query < key + i % 4 / 2 * 8) x[i] = 0;
-    }
-  }
-
-  // Draws dropout's mask for the warp's 16 keys: four queries a lane.
-  __device__ void draw(int head, int q, int keys) {
-    const int lane = thread_ % 32, warp = group_ * 4 + thread_ / 32;
-    const int mask_row = head * p_.tokens + q * block_rows + 4 * lane, groups = p_.tokens / 8;
-    const int group = keys * (block_rows / 8) + 2 * warp;
-    uint32_t pairs[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      uint32_t bits[1];
-      kept_elements<2>(seed_, static_cast<uint64_t>(mask_row + i) * groups + group,
-                       p_.dropout.threshold, bits);
-      pairs[i] = bits[0];
-    }
-    __syncwarp();  // the turn before has read its own
-    reinterpret_cast<uint2*>(s_.kept[warp])[lane] = {pairs[0] | pairs[1] << 16,
-                                                     pairs[2] | pairs[3] << 16};
-    __syncwarp();
-  }
-
-  // Converts P M and dS = P (M dP - delta) to 16 bits.
-  __device__ void to_operands(const float (&x)[64], const float (&dp)[64], const float* delta,
-                              uint32_t (&probability)[32], uint32_t (&ds)[32]) {
-    const int column = static_cast<int>(threadIdx.x % 4 * 2), bit = thread_ % 32 / 4;
-#pragma unroll
-    for (int j = 0; j < 16; ++j) {
-      const float2 d = *reinterpret_cast<const float2*>(delta + 8 * j + column);
-      uint32_t kept = 0;  // bits of two queries, each of keys 0 to 7 and 8 to 15
-      if (dropout) {
-        kept = *reinterpret_cast<const uint32_t*>(s_.kept[group_ * 4 + thread_ / 32] + 8 * j +
-                                                  column) >>
-               bit;
-      }
-#pragma unroll
-      for (int i = 4 * j; i < 4 * j + 4; i += 2) {
-        if (dropout) {
-          const int key = i % 4 * 4;  // 0 or 8
-          const float first = kept >> key & 1 ? p_.dropout.keep_scale : 0,
-                      second = kept >> (16 + key) & 1 ? p_.dropout.keep_scale : 0;
-          probability[i / 2] = packed<T>(x[i] * first, x[i + 1] * second);
-          ds[i / 2] =
-              packed<T>(x[i] * fmaf(dp[i], first, -d.x), x[i + 1] * fmaf(dp[i + 1], second, -d.y));
-        } else {
-          probability[i / 2] = packed<T>(x[i], x[i + 1]);
-          ds[i / 2] = packed<T>(x[i] * (dp[i] - d.x), x[i + 1] * (dp[i + 1] - d.y));
-        }
-      }
-    }
-  }
-
   // sums[64 keys, 64] += rows^T queries, rows^T in registers; written where `add` is false.
   __device__ static void add_keys(float (&sums)[32], const uint32_t (&rows)[32], uint64_t queries,
                                   bool add) {
@@ -297,11 +205,6 @@ class Multiplier {
   __device__ float* dq_sums(int head, int q) const {
     return p_.dq_sums + ((int64_t{head} * p_.blocks + q) * 2 + group_) * half_rows * head_dim;
   }
-  __device__ void add_queries(float* to, const float (&dq)[32]) const {
-#pragma unroll
-    for (int j = 0; j < 8; ++j) add4(to + (j * warpgroup + thread_) * 4, dq + 4 * j);
-  }
-
   __device__ void write_keys(const Item& item, const float (&dk)[32], const float (&dv)[32]) {
     const int kv = kv_heads<grouped>(p_), batch = item.head / kv, head = item.head % kv;
     const int64_t width = int64_t{p_.heads} * head_dim, kv_width = int64_t{kv} * head_dim;
@@ -312,10 +215,10 @@ class Multiplier {
     write_rows(dk, p_.scale, p_.scale, s_.staged[group_], to, row, 1 + group_);
   }
 
-  const Backward& p_;
+  using Turn::group_;
+  using Turn::p_;
+  using Turn::thread_;
   Shared& s_;
-  const int group_, thread_;
-  const uint64_t seed_;
 };
 
 template <typename T, bool grouped, bool dropout>

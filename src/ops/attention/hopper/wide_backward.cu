@@ -6,6 +6,7 @@
 // arrives while the last turn ends.
 #include <algorithm>
 
+#include "src/ops/attention/hopper/backward_parts.cuh"
 #include "src/ops/attention/hopper/wide.cuh"
 
 namespace tally::train::cuda::hopper {
@@ -22,29 +23,13 @@ struct alignas(1024) Shared {
   uint8_t q[2][turn_bytes], dout[2][turn_bytes];   // this turn and the next
   uint8_t ds[2][ds_bytes];                         // [turn][key][query]
   uint8_t staged[2][half_bytes];                   // each warpgroup's result on its way out
-  uint16_t kept[8][turn_rows];                     // each warp's keys by queries: a bit a key
+  KeptKeys<turn_rows> kept;                        // each warp's keys by queries: a bit a key
   float stats[2][turn_rows], delta[2][turn_rows];  // loaded with q and dout
   uint64_t k_full[2], k_empty[2], v_full, v_empty;
   uint64_t q_full[2], q_empty[2], dout_full[2], dout_empty[2], ds_full[2], ds_empty[2];
   int item[2];  // loaded with k; none: -1
 };
 static_assert(sizeof(Shared) <= most_shared);
-
-template <typename Place>
-__device__ uint32_t at(const Place& place) {
-  return shared_address(&place);
-}
-
-// The number of heads of Q that share a head of K and V: head h of K and V has those from h times
-// as many on.
-template <bool grouped>
-__device__ int heads_a_key(const Backward& p) {
-  return grouped ? p.heads / p.kv_heads : 1;
-}
-template <bool grouped>
-__device__ int kv_heads(const Backward& p) {
-  return grouped ? p.kv_heads : p.heads;  // no register for what is known twice
-}
 
 // Block `keys` of head `head` of K and V, numbered over all sequences; the first turn that sees it.
 // Heads whose blocks keep all SMs busy run together; of those the blocks that most queries see come
@@ -122,22 +107,13 @@ __device__ void copy_all(const Backward& p, Shared& s) {
   }
 }
 
-__device__ void add4(float* to, const float* x) {
-  asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(x[0]),
-               "f"(x[1]), "f"(x[2]), "f"(x[3])
-               : "memory");
-}
-
 // One of the two warpgroups that compute.
 template <typename T, bool grouped, bool dropout>
-class Multiplier {
+class Multiplier : TurnOperands<T, dropout, turn_rows> {
+  using Turn = TurnOperands<T, dropout, turn_rows>;
+
  public:
-  __device__ Multiplier(const Backward& p, Shared& s, int group)
-      : p_(p),
-        s_(s),
-        group_(group),
-        thread_(static_cast<int>(threadIdx.x % warpgroup)),
-        seed_(dropout ? p.dropout.seed.get() : 0) {}
+  __device__ Multiplier(const Backward& p, Shared& s, int group) : Turn(p, s.kept, group), s_(s) {}
 
   __device__ __forceinline__ void run() {
     barrier_wait(at(s_.k_full[0]), 0);
@@ -160,13 +136,15 @@ class Multiplier {
       if (begins) barrier_wait(at(s_.v_full), n & 1);
       barrier_wait(at(s_.dout_full[t]), parity);
       multiply_turn(dp, s_.v, s_.dout[t]);
-      if (dropout) draw(item.head * heads + nth, q, item.keys);
-      probabilities(scores, s_.stats[t], q, item.keys);
+      if (dropout) this->draw(item.head * heads + nth, q, item.keys);
+      const int ahead = q - item.keys * turns_a_block;  // offset from the first key, in turns
+      this->probabilities(scores, s_.stats[t], p_.causal && ahead < turns_a_block,
+                          ahead * turn_rows);
       wgmma_wait<0>();
       wgmma_arrived(dp);
       if (last) arrive(s_.v_empty);
       uint32_t probability[16], ds[16];
-      to_operands(scores, dp, s_.delta[t], probability, ds);
+      this->to_operands(scores, dp, s_.delta[t], probability, ds);
       add_keys(dv, probability, wide_columns(at(s_.dout[t]), turn_panel), !begins);
       barrier_wait(at(s_.ds_empty[t]), parity ^ 1);
       store_ds(ds, t);
@@ -198,7 +176,7 @@ class Multiplier {
         if (dq_due) barrier_arrive(at(s_.ds_empty[t ^ 1]));
         if (keys_left) barrier_arrive(at(s_.k_empty[b ^ 1]));
       }
-      if (dq_due) add_queries(dq_due, dq);
+      if (dq_due) this->add_queries(dq_due, dq);
       wgmma_wait<0>();
       wgmma_arrived(scores);
       dq_due = dq_sums(item.head * heads + nth, q);
@@ -221,7 +199,7 @@ class Multiplier {
     multiply_ds(dq, turn & 1, n & 1);
     wgmma_wait<0>();
     wgmma_arrived(dq);
-    add_queries(dq_due, dq);
+    this->add_queries(dq_due, dq);
   }
 
  private:
@@ -242,76 +220,6 @@ class Multiplier {
       Wgmma<T>::scores(sums, a + k / 4 * (panel_bytes >> 4) + k % 4 * 2,
                        b + k / 4 * (turn_panel >> 4) + k % 4 * 2, k > 0);
     wgmma_commit();
-  }
-
-  // Computes P from scores; 0 where a query does not see a key.
-  __device__ void probabilities(float (&x)[32], const float* stats, int q, int keys) {
-    const int column = thread_ % 4 * 2,
-              key = group_ * half_rows + thread_ / 32 * 16 + thread_ % 32 / 4;
-    const float scale = p_.scale * log2_e;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float2 m = *reinterpret_cast<const float2*>(stats + 8 * j + column);
-      x[4 * j] = exp2_fast(fmaf(x[4 * j], scale, -m.x));
-      x[4 * j + 1] = exp2_fast(fmaf(x[4 * j + 1], scale, -m.y));
-      x[4 * j + 2] = exp2_fast(fmaf(x[4 * j + 2], scale, -m.x));
-      x[4 * j + 3] = exp2_fast(fmaf(x[4 * j + 3], scale, -m.y));
-    }
-    const int ahead = q - keys * turns_a_block;  // offset from the block's first key, in turns
-    if (!p_.causal || ahead >= turns_a_block) return;
-#pragma unroll
-    for (int i = 0; i < 32; ++i) {
-      const int query = ahead * turn_rows + i / 4 * 8 + column + i % 2;
-      if (query < key + i % 4 / 2 * 8) x[i] = 0;
-    }
-  }
-
-  // Draws dropout's mask for the warp's 16 keys: two queries a lane.
-  __device__ void draw(int head, int q, int keys) {
-    const int lane = thread_ % 32, warp = group_ * 4 + thread_ / 32;
-    const int place = head * p_.tokens + q * turn_rows + 2 * lane, groups = p_.tokens / 8;
-    const int group = keys * (block_rows / 8) + 2 * warp;
-    uint32_t pairs[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      uint32_t bits[1];
-      kept_elements<2>(seed_, static_cast<uint64_t>(place + i) * groups + group,
-                       p_.dropout.threshold, bits);
-      pairs[i] = bits[0];
-    }
-    __syncwarp();  // the turn before has read its own
-    reinterpret_cast<uint32_t*>(s_.kept[warp])[lane] = pairs[0] | pairs[1] << 16;
-    __syncwarp();
-  }
-
-  // Converts P M and dS = P (M dP - delta) to 16 bits.
-  __device__ void to_operands(const float (&x)[32], const float (&dp)[32], const float* delta,
-                              uint32_t (&probability)[16], uint32_t (&ds)[16]) {
-    const int column = thread_ % 4 * 2, bit = thread_ % 32 / 4;
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const float2 d = *reinterpret_cast<const float2*>(delta + 8 * j + column);
-      uint32_t kept = 0;  // bits of two queries, each of keys 0 to 7 and 8 to 15
-      if (dropout) {
-        kept = *reinterpret_cast<const uint32_t*>(s_.kept[group_ * 4 + thread_ / 32] + 8 * j +
-                                                  column) >>
-               bit;
-      }
-#pragma unroll
-      for (int i = 4 * j; i < 4 * j + 4; i += 2) {
-        if (dropout) {
-          const int key = i % 4 * 4;  // 0 or 8
-          const float first = kept >> key & 1 ? p_.dropout.keep_scale : 0,
-                      second = kept >> (16 + key) & 1 ? p_.dropout.keep_scale : 0;
-          probability[i / 2] = packed<T>(x[i] * first, x[i + 1] * second);
-          ds[i / 2] =
-              packed<T>(x[i] * fmaf(dp[i], first, -d.x), x[i + 1] * fmaf(dp[i + 1], second, -d.y));
-        } else {
-          probability[i / 2] = packed<T>(x[i], x[i + 1]);
-          ds[i / 2] = packed<T>(x[i] * (dp[i] - d.x), x[i + 1] * (dp[i + 1] - d.y));
-        }
-      }
-    }
   }
 
   // sums[64 keys, 128] += rows^T queries, rows^T in registers; written where `add` is false.
@@ -347,11 +255,6 @@ class Multiplier {
     return p_.dq_sums + ((int64_t{head} * p_.blocks * turns_a_block + q) * panels + group_) *
                             turn_rows * head_dim;
   }
-  __device__ void add_queries(float* to, const float (&dq)[32]) const {
-#pragma unroll
-    for (int j = 0; j < 8; ++j) add4(to + (j * warpgroup + thread_) * 4, dq + 4 * j);
-  }
-
   __device__ void write_keys(const Item& item, const float (&dk)[64], const float (&dv)[64]) {
     const int kv = kv_heads<grouped>(p_), batch = item.head / kv, head = item.head % kv;
     const int64_t width = int64_t{p_.heads} * wide_head_dim, kv_width = int64_t{kv} * wide_head_dim;
@@ -367,10 +270,10 @@ class Multiplier {
     }
   }
 
-  const Backward& p_;
+  using Turn::group_;
+  using Turn::p_;
+  using Turn::thread_;
   Shared& s_;
-  const int group_, thread_;
-  const uint64_t seed_;
 };
 
 template <typename T, bool grouped, bool dropout>
