@@ -1,8 +1,9 @@
 // TFLOP/s of attention by our kernels for Hopper and by the libraries, by turns, sustained, causal.
 //
-//   tally-attention [--dropout P] [--rounds N] [SHAPE...]
+//   tally-attention [--forward] [--dropout P] [--rounds N] [SHAPE...]
 //
 // SHAPE: BATCHxHEADSxGROUPSxTOKENSxHEAD_DIM, by default those of Llama 8B and of 13B's layers.
+// --forward: that pass alone. TALLY_ATTENTION=hopper: our backward pass for every shape.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

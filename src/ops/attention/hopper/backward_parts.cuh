@@ -26,8 +26,8 @@ __device__ inline void add4(float* to, const float* x) {
 template <int queries>
 using KeptKeys = uint16_t[8][queries];
 
-// What a thread computes between the GEMMs of a turn, for the 64 keys of its warpgroup and the
-// turn's queries.
+// A thread's work between the GEMMs of a turn, for the 64 keys of its warpgroup and the turn's
+// queries.
 template <typename T, bool dropout, int queries>
 class TurnOperands {
  protected:
