@@ -1,5 +1,6 @@
 // Attention on Hopper's matrix instructions (src/ops/attention/hopper/hopper.h).
 #include <algorithm>
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -358,6 +359,33 @@ TEST_CASE("cuda: wide attention on Hopper is the same for equal samples and laun
     if (kind.type == DType::f16) a.groups = 3;
     check_many_launches(kind, a, 150);
   }
+}
+
+// Blocks of threads that start late, because another kernel has their SMs, find the queue empty.
+TEST_CASE("cuda: wide attention on Hopper beside another kernel" * NEEDS_GPU) {
+  if (!on_hopper()) return;
+  Both b({DType::bf16, MatmulMode::ieee, "bf16", 1e-2});
+  const auto args = [&](const AttentionShape& a) {
+    const Pair qkv = b.input({a.batch, a.tokens, 3, a.heads, a.head_dim}),
+               out = b.output({a.batch, a.tokens, a.heads, a.head_dim}),
+               stats = b.statistics({a.batch, a.heads, a.tokens});
+    const Tensor work = b.scratch(attention_workspace(*b.gpu, a, DType::bf16));
+    return packed_attention(a, qkv.gpu, {Out(out.gpu), Out(stats.gpu)}, Out(work), 11);
+  };
+  const AttentionArgs large = args(shape_of(1, 2048, 32, 128, true, 0)),
+                      small = args(shape_of(1, 128, 140, 128, true, 0));
+  const auto result = [&] {
+    return Both::read(Tensor(small.out.data, DType::bf16, {128 * 140 * 128}), *b.gpu);
+  };
+  attention_forward(*b.gpu, small);
+  const std::vector<double> alone = result();
+  const auto side = make_stream(Device{DeviceKind::cuda, 0});
+  for (int i = 0; i < 10; ++i) {
+    attention_forward({*side, b.gpu.options}, large);
+    attention_forward(*b.gpu, small);
+    CHECK(result() == alone);
+  }
+  side->synchronize();
 }
 
 TEST_CASE("cuda: wide attention on Hopper where scores rise, jump and are not finite" * NEEDS_GPU) {

@@ -75,16 +75,10 @@ __device__ void copy_all(const Forward& p, Shared& s) {
 // One of the two warpgroups that compute. The order within step() keeps matrix instructions
 // running; two buffers of scores alternate.
 template <typename T, bool causal, bool dropout>
-class Multiplier {
+class Multiplier : WarpQueries<dropout> {
  public:
   __device__ Multiplier(const Forward& p, Shared& s, int group)
-      : p_(p),
-        s_(s),
-        group_(group),
-        warp_(static_cast<int>(threadIdx.x / 32 % 4)),
-        lane_(static_cast<int>(threadIdx.x % 32)),
-        scale_(p.scale * log2_e),
-        seed_(dropout ? p.dropout.seed.get() : 0) {}
+      : WarpQueries<dropout>(p, group), s_(s), scale_(p.scale * log2_e) {}
 
   __device__ __forceinline__ void run() {
     float out[32], a[64], b[64];
@@ -151,7 +145,7 @@ class Multiplier {
     const bool whole =
         !causal || __any_sync(0xffffffffU, (about & (first_step | second_half)) != first_step);
     const Rows before = rows_;
-    if (dropout) draw(about);
+    if (dropout) this->draw(s_.mask[group_ * 4 + warp_], s_.items[about / item_step], about);
     if (first) begin_rows(x, whole);
     float sums[2];
     exponentials<0>(x, low, sums);
@@ -196,15 +190,6 @@ class Multiplier {
     wgmma_arrived(b);
     write(out, rows_);
     if (lane_ == 0) wait_stored();
-  }
-
-  // Draws dropout's mask of this step for the warp's queries: two lanes a query, half of the keys
-  // each.
-  __device__ __forceinline__ void draw(int about) {
-    const QueryBlock item = s_.items[about / item_step];
-    keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
-    const int first = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows;
-    draw_mask(s_.mask[group_ * 4 + warp_], p_, seed_, first, keys_);
   }
 
   // Masks the diagonal; exponents become relative to the largest of the first 32 scores. Each row
@@ -306,18 +291,18 @@ class Multiplier {
     fence_async_proxy();
     __syncwarp();
     if (lane_ == 0) store_box(p_.out, item.column, item.row + row, staged);
-    write_stats(p_.stats + item.stats + row, rows, sum);
+    this->write_stats(item.stats + row, rows, sum);
   }
 
-  const Forward& p_;
+  using WarpQueries<dropout>::p_;
+  using WarpQueries<dropout>::group_;
+  using WarpQueries<dropout>::warp_;
+  using WarpQueries<dropout>::lane_;
   Shared& s_;
-  const int group_, warp_, lane_;
   const float scale_;
   int begun_ = 0, done_ = 0;        // steps
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
-  const uint64_t seed_;
-  int keys_ = 0;  // the step's block of keys; only with dropout
   Rows rows_{};
 };
 

@@ -56,27 +56,47 @@ struct Rows {
   float from[2], sum[2];
 };
 
-// Draws dropout's mask of a step for a warp's queries from row `first` on, two lanes a query, half
-// of the keys each: a bit a key.
-__device__ __forceinline__ void draw_mask(uint4 (&mask)[warp_rows], const Forward& p, uint64_t seed,
-                                          int first, int keys) {
-  const int lane = static_cast<int>(threadIdx.x % 32), row = lane / 2, half = lane % 2;
-  const int groups = p.tokens / 8;
-  uint32_t bits[2];
-  kept_elements<8>(seed, static_cast<uint64_t>(first + row) * groups + 16 * keys + 8 * half,
-                   p.dropout.threshold, bits);
-  __syncwarp();  // the step before has read its own
-  reinterpret_cast<uint2*>(mask + row)[half] = {bits[0], bits[1]};
-  __syncwarp();
-}
+// A warp of the two warpgroups that compute. It has 16 queries.
+template <bool dropout>
+class WarpQueries {
+ protected:
+  __device__ WarpQueries(const Forward& p, int group)
+      : p_(p),
+        group_(group),
+        warp_(static_cast<int>(threadIdx.x / 32 % 4)),
+        lane_(static_cast<int>(threadIdx.x % 32)),
+        seed_(dropout ? p.dropout.seed.get() : 0) {}
 
-// Writes the statistics of a warp's queries; `sum`: over all keys.
-__device__ __forceinline__ void write_stats(float* to, const Rows& rows, const float (&sum)[2]) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  if (lane % 4 != 0) return;
-  constexpr float log_2 = 1 / log2_e;
-  to[lane / 4] = (rows.from[0] + __log2f(sum[0])) * log_2;
-  to[lane / 4 + 8] = (rows.from[1] + __log2f(sum[1])) * log_2;
-}
+  // Draws dropout's mask of a step for the warp's queries, two lanes a query, half of the keys each:
+  // a bit a key.
+  __device__ __forceinline__ void draw(uint4 (&mask)[warp_rows], const QueryBlock item, int about) {
+    keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
+    const int row = lane_ / 2, half = lane_ % 2;
+    const int mask_row =
+        item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows + row;
+    const int groups = p_.tokens / 8;
+    uint32_t bits[2];
+    kept_elements<8>(seed_, static_cast<uint64_t>(mask_row) * groups + 16 * keys_ + 8 * half,
+                     p_.dropout.threshold, bits);
+    __syncwarp();  // the step before has read its own
+    reinterpret_cast<uint2*>(mask + row)[half] = {bits[0], bits[1]};
+    __syncwarp();
+  }
+
+  // Writes the statistics of the warp's queries from `first` on; `sum`: over all keys.
+  __device__ __forceinline__ void write_stats(int first, const Rows& rows,
+                                              const float (&sum)[2]) const {
+    if (lane_ % 4 != 0) return;
+    constexpr float log_2 = 1 / log2_e;
+    float* stats = p_.stats + first + lane_ / 4;
+    stats[0] = (rows.from[0] + __log2f(sum[0])) * log_2;
+    stats[8] = (rows.from[1] + __log2f(sum[1])) * log_2;
+  }
+
+  const Forward& p_;
+  const int group_, warp_, lane_;
+  const uint64_t seed_;
+  int keys_ = 0;  // the step's block of keys; only with dropout
+};
 
 }  // namespace tally::train::cuda::hopper

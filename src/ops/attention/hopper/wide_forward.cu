@@ -72,16 +72,10 @@ __device__ void copy_all(const Forward& p, Shared& s) {
 
 // One of the two warpgroups that compute.
 template <typename T, bool causal, bool dropout>
-class Multiplier {
+class Multiplier : WarpQueries<dropout> {
  public:
   __device__ Multiplier(const Forward& p, Shared& s, int group)
-      : p_(p),
-        s_(s),
-        group_(group),
-        warp_(static_cast<int>(threadIdx.x / 32 % 4)),
-        lane_(static_cast<int>(threadIdx.x % 32)),
-        scale_(p.scale * log2_e),
-        seed_(dropout ? p.dropout.seed.get() : 0) {}
+      : WarpQueries<dropout>(p, group), s_(s), scale_(p.scale * log2_e) {}
 
   __device__ __forceinline__ void run() {
     float out[64], x[64];
@@ -181,14 +175,10 @@ class Multiplier {
     if (lane_ == 0) wait_stored();
   }
 
-  // Draws dropout's mask of this step for the warp's queries, two lanes a query, half of the keys
-  // each; and applies it.
+  // Draws dropout's mask of this step and applies it.
   __device__ __forceinline__ void drop(uint32_t (&p)[32], int about) {
-    const QueryBlock item = s_.items[about / item_step];
-    keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
-    const int first = item.stats + (about & second_half ? half_rows : 0) + warp_ * warp_rows;
     uint4(&of_warp)[warp_rows] = s_.mask[group_ * 4 + warp_];
-    draw_mask(of_warp, p_, seed_, first, keys_);
+    this->draw(of_warp, s_.items[about / item_step], about);
 #pragma unroll
     for (int row8 = 0; row8 < 2; ++row8) {
       const uint4 all = of_warp[lane_ / 4 + 8 * row8];
@@ -277,18 +267,18 @@ class Multiplier {
         store_box(p_.out, item.column + i * head_dim, item.row + row,
                   staged + i * warp_bytes / panels);
     }
-    write_stats(p_.stats + item.stats + row, rows, sum);
+    this->write_stats(item.stats + row, rows, sum);
   }
 
-  const Forward& p_;
+  using WarpQueries<dropout>::p_;
+  using WarpQueries<dropout>::group_;
+  using WarpQueries<dropout>::warp_;
+  using WarpQueries<dropout>::lane_;
   Shared& s_;
-  const int group_, warp_, lane_;
   const float scale_;
   int begun_ = 0, done_ = 0;        // steps
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
-  const uint64_t seed_;
-  int keys_ = 0;  // the step's block of keys; only with dropout
   Rows rows_{};
 };
 
