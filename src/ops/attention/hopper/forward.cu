@@ -291,7 +291,7 @@ class Multiplier : WarpQueries<dropout> {
     fence_async_proxy();
     __syncwarp();
     if (lane_ == 0) store_box(p_.out, item.column, item.row + row, staged);
-    this->write_stats(item.stats + row, rows, sum);
+    this->write_stats(p_.stats + item.stats + row + lane_ / 4, rows, sum);
   }
 
   using WarpQueries<dropout>::p_;

@@ -83,14 +83,14 @@ class WarpQueries {
     __syncwarp();
   }
 
-  // Writes the statistics of the warp's queries from `first` on; `sum`: over all keys.
-  __device__ __forceinline__ void write_stats(int first, const Rows& rows,
+  // Writes the statistics of this thread's two rows, the first of them to `to`; `sum`: over all
+  // keys.
+  __device__ __forceinline__ void write_stats(float* to, const Rows& rows,
                                               const float (&sum)[2]) const {
     if (lane_ % 4 != 0) return;
     constexpr float log_2 = 1 / log2_e;
-    float* stats = p_.stats + first + lane_ / 4;
-    stats[0] = (rows.from[0] + __log2f(sum[0])) * log_2;
-    stats[8] = (rows.from[1] + __log2f(sum[1])) * log_2;
+    to[0] = (rows.from[0] + __log2f(sum[0])) * log_2;
+    to[8] = (rows.from[1] + __log2f(sum[1])) * log_2;
   }
 
   const Forward& p_;

@@ -267,7 +267,7 @@ class Multiplier : WarpQueries<dropout> {
         store_box(p_.out, item.column + i * head_dim, item.row + row,
                   staged + i * warp_bytes / panels);
     }
-    this->write_stats(item.stats + row, rows, sum);
+    this->write_stats(p_.stats + item.stats + row + lane_ / 4, rows, sum);
   }
 
   using WarpQueries<dropout>::p_;
