@@ -78,7 +78,7 @@ template <typename T, bool causal, bool dropout>
 class Multiplier : WarpQueries<dropout> {
  public:
   __device__ Multiplier(const Forward& p, Shared& s, int group)
-      : WarpQueries<dropout>(p, group), s_(s), scale_(p.scale * log2_e) {}
+      : WarpQueries<dropout>(p, group), s_(s) {}
 
   __device__ __forceinline__ void run() {
     float out[32], a[64], b[64];
@@ -145,7 +145,7 @@ class Multiplier : WarpQueries<dropout> {
     const bool whole =
         !causal || __any_sync(0xffffffffU, (about & (first_step | second_half)) != first_step);
     const Rows before = rows_;
-    if (dropout) this->draw(s_.mask[group_ * 4 + warp_], s_.items[about / item_step], about);
+    if (dropout) this->draw(s_.mask, s_.items[about / item_step], about);
     if (first) begin_rows(x, whole);
     float sums[2];
     exponentials<0>(x, low, sums);
@@ -298,8 +298,8 @@ class Multiplier : WarpQueries<dropout> {
   using WarpQueries<dropout>::group_;
   using WarpQueries<dropout>::warp_;
   using WarpQueries<dropout>::lane_;
+  using WarpQueries<dropout>::scale_;
   Shared& s_;
-  const float scale_;
   int begun_ = 0, done_ = 0;        // steps
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before

@@ -65,11 +65,13 @@ class WarpQueries {
         group_(group),
         warp_(static_cast<int>(threadIdx.x / 32 % 4)),
         lane_(static_cast<int>(threadIdx.x % 32)),
+        scale_(p.scale * log2_e),
         seed_(dropout ? p.dropout.seed.get() : 0) {}
 
   // Draws dropout's mask of a step for the warp's queries, two lanes a query, half of the keys each:
   // a bit a key.
-  __device__ __forceinline__ void draw(uint4 (&mask)[warp_rows], const QueryBlock item, int about) {
+  __device__ __forceinline__ void draw(uint4 (&masks)[8][warp_rows], const QueryBlock item,
+                                       int about) {
     keys_ = about & first_step ? item.steps - 1 : keys_ - 1;
     const int row = lane_ / 2, half = lane_ % 2;
     const int mask_row =
@@ -79,7 +81,7 @@ class WarpQueries {
     kept_elements<8>(seed_, static_cast<uint64_t>(mask_row) * groups + 16 * keys_ + 8 * half,
                      p_.dropout.threshold, bits);
     __syncwarp();  // the step before has read its own
-    reinterpret_cast<uint2*>(mask + row)[half] = {bits[0], bits[1]};
+    reinterpret_cast<uint2*>(masks[group_ * 4 + warp_] + row)[half] = {bits[0], bits[1]};
     __syncwarp();
   }
 
@@ -95,6 +97,7 @@ class WarpQueries {
 
   const Forward& p_;
   const int group_, warp_, lane_;
+  const float scale_;
   const uint64_t seed_;
   int keys_ = 0;  // the step's block of keys; only with dropout
 };

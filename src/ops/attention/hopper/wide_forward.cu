@@ -75,7 +75,7 @@ template <typename T, bool causal, bool dropout>
 class Multiplier : WarpQueries<dropout> {
  public:
   __device__ Multiplier(const Forward& p, Shared& s, int group)
-      : WarpQueries<dropout>(p, group), s_(s), scale_(p.scale * log2_e) {}
+      : WarpQueries<dropout>(p, group), s_(s) {}
 
   __device__ __forceinline__ void run() {
     float out[64], x[64];
@@ -177,8 +177,8 @@ class Multiplier : WarpQueries<dropout> {
 
   // Draws dropout's mask of this step and applies it.
   __device__ __forceinline__ void drop(uint32_t (&p)[32], int about) {
-    uint4(&of_warp)[warp_rows] = s_.mask[group_ * 4 + warp_];
-    this->draw(of_warp, s_.items[about / item_step], about);
+    this->draw(s_.mask, s_.items[about / item_step], about);
+    const uint4* of_warp = s_.mask[group_ * 4 + warp_];
 #pragma unroll
     for (int row8 = 0; row8 < 2; ++row8) {
       const uint4 all = of_warp[lane_ / 4 + 8 * row8];
@@ -274,8 +274,8 @@ class Multiplier : WarpQueries<dropout> {
   using WarpQueries<dropout>::group_;
   using WarpQueries<dropout>::warp_;
   using WarpQueries<dropout>::lane_;
+  using WarpQueries<dropout>::scale_;
   Shared& s_;
-  const float scale_;
   int begun_ = 0, done_ = 0;        // steps
   int items_ = 0, steps_left_ = 0;  // items begun; of the last of them
   int written_ = 0;                 // about the step before
