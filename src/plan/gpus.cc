@@ -18,11 +18,11 @@ struct Efficiency {
   std::string_view gpu;
   double of_16_bits, of_fp32;
 };
-constexpr Efficiency measured[] = {{"H200", 0.71, 0.92},
-                                   {"H100", 0.71, 0.92},
-                                   {"GH200", 0.71, 0.92},
+constexpr Efficiency measured[] = {{"H200", 0.70, 0.92},
+                                   {"H100", 0.70, 0.92},
+                                   {"GH200", 0.70, 0.92},
                                    {"A100-80GB", 0.63, 0},
-                                   {"A100-40GB", 0.58, 0}};
+                                   {"A100-40GB", 0.57, 0}};
 
 NodeLinks in_bytes(NodeLinks gigabytes) {
   for (double& rate : gigabytes.rates) rate *= gb;

@@ -10,10 +10,13 @@ namespace tally::train {
 namespace {
 
 // Shares of datasheet rates that kernels and collectives reach.
-constexpr double memory_share = 0.8, link_share = 0.8, attention_share = 0.5;
-// The rate of cuBLASLt's FP8 GEMMs over that of its bf16 ones, measured on an H100 at the sizes of
-// Llama 8B and GPT 13B (bench/RESULTS.md).
-constexpr double fp8_over_16_bits = 1.85;
+constexpr double memory_share = 0.8, link_share = 0.8;
+
+// The rate of flash attention over that of GEMMs. Heads of 128 give the matrix units twice the work of
+// heads of 64 for each exponential (bench/notes/attention.md).
+double attention_share(int64_t head_dim) {
+  return head_dim >= 128 ? 0.7 : 0.5;
+}
 
 // Sizes of one micro batch on one tensor parallel rank, for what other programs do.
 struct Sizes {
@@ -34,17 +37,18 @@ struct Sizes {
 
 // Seconds of a part's work, as our program does it.
 struct Speeds {
-  explicit Speeds(const Machine& m)
+  Speeds(const Config& c, const Machine& m)
       : gemms(m.peak * m.efficiency),
-        attention(gemms * attention_share),
+        fp8_gemms(gemms * c.fp8.recipe.gemm_rate),
+        attention(gemms * attention_share(c.model.head_dim())),
         memory(m.memory_bandwidth * memory_share) {}
-  double gemms, attention, memory;
+  double gemms, fp8_gemms, attention, memory;
 
   double seconds(const CountedWork& w) const {
     return gemm_seconds(w) + w.attention / attention + w.moved / memory;
   }
   double gemm_seconds(const CountedWork& w) const {
-    return (w.gemms + w.fp8_gemms / fp8_over_16_bits) / gemms;
+    return w.gemms / gemms + w.fp8_gemms / fp8_gemms;
   }
 };
 
@@ -113,7 +117,7 @@ double recomputation(const Config& c, const Speeds& speeds, double link) {
 LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& traits) {
   const PlanLayout l = layout_of(c);
   const Sizes s(c, l);
-  const Speeds speeds(m);
+  const Speeds speeds(c, m);
   const double link = group_bandwidth(m, l.tensor, 1);
   Config none = c;
   none.recompute = Recompute::none;
@@ -140,7 +144,7 @@ LayerTime layer_time(const Config& c, const Machine& m, const ProgramTraits& tra
 StepTime step_time(const Config& c, const Machine& m, const ProgramTraits& traits) {
   const PlanLayout l = layout_of(c);
   const LayerTime layer = layer_time(c, m, traits);
-  const Speeds speeds(m);
+  const Speeds speeds(c, m);
   const double micro_batches = real(l.micro_batches);
   StepTime t;
   // The head belongs to the last stage.

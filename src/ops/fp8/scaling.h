@@ -64,13 +64,15 @@ struct Fp8Recipe {
   bool fast_forward;    // the forward pass may take the tensor cores' faster sums
   bool e5m2_gradients;  // it has a hybrid form
   int only_capability;  // GPUs of this capability alone compute it; 0: fp8_capability and later
+  // The rate of its GEMMs over that of bf16's, for plans: measured at Llama 8B's sizes (bench/notes/fp8.md).
+  double gemm_rate;
 };
 // tensorwise and rowwise as torchao has them, blockwise as Transformer Engine's Float8BlockScaling.
 inline constexpr Fp8Recipe fp8_recipes[] = {
-    {"tensorwise", Fp8Scaling::tensor, Fp8Scaling::tensor, Fp8Scaling::tensor, true, true, 0},
-    {"rowwise", Fp8Scaling::row, Fp8Scaling::row, Fp8Scaling::row, true, false, 90},
+    {"tensorwise", Fp8Scaling::tensor, Fp8Scaling::tensor, Fp8Scaling::tensor, true, true, 0, 1.85},
+    {"rowwise", Fp8Scaling::row, Fp8Scaling::row, Fp8Scaling::row, true, false, 90, 1.85},
     {"blockwise", Fp8Scaling::vector128, Fp8Scaling::block128, Fp8Scaling::vector128, false, true,
-     90}};
+     90, 1.55}};
 // Null: there is none of this name.
 constexpr const Fp8Recipe* find_fp8_recipe(std::string_view name) {
   for (const Fp8Recipe& recipe : fp8_recipes)
