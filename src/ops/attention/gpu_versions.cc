@@ -42,7 +42,7 @@ bool hopper_attention_fits(const ComputeOptions& o, const AttentionShape& a, DTy
          a.tokens % hopper_block_rows == 0 && rows * a.row() <= most_elements;
 }
 
-// By measurement (bench/notes/attention.md, "heads of 128").
+// Measured: bench/notes/attention.md, "heads of 128".
 bool cudnn_is_faster_backward(const AttentionShape& a) {
   constexpr int64_t long_sequence = 4096;
   return a.head_dim == hopper_wide_head_dim && a.dropout == 0 &&

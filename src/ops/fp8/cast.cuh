@@ -45,7 +45,7 @@ void by_cast_type(DType t, F&& f) {
   throw DeviceError(std::string("fp8_cast: not a type of 16 or 32 bits: ") + dtype_name(t));
 }
 
-// With the scales of rows, vectors and blocks.
+// fp8_cast() with a scale for each row, vector or block.
 void cast_with_own_scales(CudaStream& s, const In& x, const Fp8Copies& out);
 
 }  // namespace tally::train::cuda

@@ -29,7 +29,7 @@ inline constexpr int64_t fp8_block = 128;
 constexpr int64_t fp8_blocks(int64_t numbers) {
   return (numbers + fp8_block - 1) / fp8_block;
 }
-// From one row of blocks' scales to the next.
+// Scales from the begin of one row of blocks to that of the next.
 constexpr int64_t fp8_block_stride(int64_t inner) {
   return (fp8_blocks(inner) + 3) / 4 * 4;
 }
