@@ -63,6 +63,48 @@ void declare(const std::vector<Setting>& rows, Flags* flags, CLI::App* app) {
     if (row.form != Setting::Form::none) declare(row, app, &flags->given);
 }
 
+// The table of `tally-train links`: the launch's, the device's first row, and its own.
+std::vector<Setting> links_settings(Flags* flags, std::vector<int64_t>* bytes) {
+  SettingTable devices, own;
+  add_device_settings(&devices, flags);
+  own.group("Links");
+  own.list("--bytes", "INT", "Bytes of each message (default: 4096, 1048576 and 268435456)",
+           [bytes](const std::vector<std::string>& words) {
+             bytes->clear();
+             for (const std::string& word : words) {
+               bytes->push_back(parse_number<int64_t>("--bytes", word, 4, int64_t{1} << 40));
+               if (bytes->back() % 4 != 0)
+                 refuse_value(
+                     "--bytes",
+                     fmt::format("{} is not a multiple of 4, the size of a float32 number", word));
+             }
+           });
+  add_launch_settings(&own, flags);
+  std::vector<Setting> rows = own.rows();
+  for (const Setting& row : devices.rows())
+    if (row.first_flag() == "--device") rows.push_back(row);
+  return rows;
+}
+
+// A table of each group of flags.
+std::string reference_of(const CLI::App& app) {
+  std::string out, group;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group() != group) {
+      group = option->get_group();
+      out += fmt::format("\n## {}\n\n| flag | value | default | meaning |\n|---|---|---|---|\n",
+                         group);
+    }
+    std::string names;
+    for (const std::string& name : option->get_lnames())
+      names += (names.empty() ? "`--" : ", `--") + name + "`";
+    const bool value = option->get_items_expected_max() > 0 && option->get_type_size_max() > 0;
+    out += fmt::format("| {} | {} | {} | {} |\n", names, value ? option->get_type_name() : "",
+                       option->get_default_str(), option->get_description());
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string help_text() {
@@ -138,7 +180,8 @@ void expand(const std::string& word, int depth, std::vector<std::string>* out) {
 // The words after the program and, where given, the command.
 std::vector<std::string> words_of(int argc, const char* const* argv) {
   const bool command =
-      argc > 1 && (std::strcmp(argv[1], "train") == 0 || std::strcmp(argv[1], "evaluate") == 0);
+      argc > 1 && (std::strcmp(argv[1], "train") == 0 || std::strcmp(argv[1], "evaluate") == 0 ||
+                   std::strcmp(argv[1], "links") == 0);
   std::vector<std::string> words;
   for (int i = command ? 2 : 1; i < argc; ++i) {
     // The @FILE of this flag is a histogram of its own.
@@ -233,21 +276,12 @@ std::string flags_reference() {
       "written |\n| 5 | a check failed: a loss that is not finite |\n| 1 | anything else, such as "
       "a "
       "record or a newest checkpoint that could not be written at the end |\n";
-  std::string group;
-  for (const CLI::Option* option : app.get_options()) {
-    if (option->get_group() != group) {
-      group = option->get_group();
-      out += fmt::format("\n## {}\n\n| flag | value | default | meaning |\n|---|---|---|---|\n",
-                         group);
-    }
-    std::string names;
-    for (const std::string& name : option->get_lnames())
-      names += (names.empty() ? "`--" : ", `--") + name + "`";
-    const bool value = option->get_items_expected_max() > 0 && option->get_type_size_max() > 0;
-    out += fmt::format("| {} | {} | {} | {} |\n", names, value ? option->get_type_name() : "",
-                       option->get_default_str(), option->get_description());
-  }
-  return out + unsupported_reference();
+  out += reference_of(app) + unsupported_reference();
+  LinksOptions links;
+  CLI::App app_of_links;
+  Flags of_links;
+  declare(links_settings(&of_links, &links.bytes), &of_links, &app_of_links);
+  return out + "\n# Flags of `tally-train links`\n" + reference_of(app_of_links);
 }
 
 bool asks_for_plan(int argc, const char* const* argv) {
@@ -280,7 +314,60 @@ void parse_launch_flags_alone(const std::vector<std::string>& words, Flags* flag
   }
 }
 
+bool asks_for_help(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "--help" || word == "-h"; });
+}
+
+void parse(const std::vector<std::string>& words, CLI::App* app) {
+  try {
+    app->parse(std::vector<std::string>(words.rbegin(), words.rend()));
+  } catch (const CLI::ArgumentMismatch& e) {
+    const std::string what = e.what();
+    throw UsageError(what.substr(0, what.find(':')) + ": needs a value");
+  } catch (const CLI::ParseError& e) {
+    throw UsageError(e.what());
+  }
+}
+
 }  // namespace
+
+std::string links_help_text() {
+  CLI::App app(
+      "Measures the messages between the processes of a run and checks their sums: all_reduce of "
+      "all, and an exchange with the rank half way round (docs/distributed.md).");
+  app.name("tally-train links");
+  Flags flags;
+  LinksOptions options;
+  declare(links_settings(&flags, &options.bytes), &flags, &app);
+  return app.help();
+}
+
+CommandSpec links_spec() {
+  CLI::App app;
+  Flags flags;
+  LinksOptions options;
+  declare(links_settings(&flags, &options.bytes), &flags, &app);
+  CommandSpec spec = command_spec(app, {"links"}, flag_values());
+  spec.summary = "bandwidth and latency between the processes of a run";
+  return spec;
+}
+
+LinksOptions parse_links(int argc, const char* const* argv) {
+  CLI::App app;
+  Flags flags;
+  LinksOptions options;
+  declare(links_settings(&flags, &options.bytes), &flags, &app);
+  parse(words_of(argc, argv), &app);
+  if (const auto extra = app.remaining(); !extra.empty())
+    throw UsageError(
+        fmt::format("{}: not a flag of links; see tally-train links --help", extra.front()));
+  options.config = flags.config;
+  options.config.device = to_lower(options.config.device);
+  options.config.distributed_backend = flags.launch.backend;
+  options.config.network_interface = flags.launch.interface;
+  return options;
+}
 
 LaunchOptions parse_launch_options(int argc, const char* const* argv) {
   std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
@@ -303,21 +390,12 @@ LaunchOptions parse_launch_options(int argc, const char* const* argv) {
 Config parse_args(int argc, const char* const* argv, const StoredModels& stored, int world_size,
                   Command command) {
   const std::vector<std::string> words = words_of(argc, argv);
-  for (const std::string& word : words)
-    if (word == "--help" || word == "-h") throw HelpRequest{help_text()};
+  if (asks_for_help(words)) throw HelpRequest{help_text()};
 
   CLI::App app;
   Flags flags;
   declare(settings(&flags), &flags, &app);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
-  try {
-    app.parse(reversed);
-  } catch (const CLI::ArgumentMismatch& e) {
-    const std::string what = e.what();
-    throw UsageError(what.substr(0, what.find(':')) + ": needs a value");
-  } catch (const CLI::ParseError& e) {
-    throw UsageError(e.what());
-  }
+  parse(words, &app);
   if (const auto extra = app.remaining(); !extra.empty()) unknown(extra);
   const Rehearsal rehearsal = resolve_rehearsal(&flags, command, &world_size);
   Config config = resolve(flags, stored, world_size, command);

@@ -34,6 +34,16 @@ Config parse_args(int argc, const char* const* argv, const StoredModels& stored,
 // as not given.
 LaunchOptions parse_launch_options(int argc, const char* const* argv);
 
+// `tally-train links FLAGS`: those of the launch, --device and --bytes.
+struct LinksOptions {
+  Config config;
+  std::vector<int64_t> bytes{4096, int64_t{1} << 20, int64_t{256} << 20};  // sizes of the messages
+};
+// Throws UsageError.
+LinksOptions parse_links(int argc, const char* const* argv);
+std::string links_help_text();
+CommandSpec links_spec();
+
 // Whether the flags, those of @FILE included, ask for a plan (--plan). Touches nothing else.
 bool asks_for_plan(int argc, const char* const* argv);
 

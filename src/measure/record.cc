@@ -168,6 +168,7 @@ json results_json(const Record& r) {
   }
   out["skipped_iterations"] = skipped;
   out["final_loss"] = last;
+  out["weights_hash"] = r.weights_hash.empty() ? json(nullptr) : json(r.weights_hash);
   json evaluations = json::array();
   for (const Evaluation& e : r.evaluations) {
     evaluations.push_back(

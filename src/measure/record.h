@@ -104,7 +104,8 @@ struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
   // Communicator::map_peers(): what carries gradients, and the messages of tensor parallelism.
   bool copy_engines = false, peer_kernels = false;
   std::optional<int64_t> gradient_bucket;  // elements; empty: as --ddp-bucket-size says
-  std::vector<GpuEnergyUse> energy;        // each rank's; empty: the run has not ended
+  std::string weights_hash;  // after the last step; empty: bits need not repeat (--deterministic)
+  std::vector<GpuEnergyUse> energy;  // each rank's; empty: the run has not ended
   size_t device_bytes_peak = 0;
 };
 

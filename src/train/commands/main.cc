@@ -25,6 +25,7 @@
 #include "src/parallel/control/supervisor.h"
 #include "src/train/commands/evaluate.h"
 #include "src/train/commands/find_batch.h"
+#include "src/train/commands/links.h"
 #include "src/train/commands/rehearse.h"
 #include "src/train/commands/run.h"
 #include "src/train/commands/text_commands.h"
@@ -72,7 +73,9 @@ int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::tim
   const Launch launch =
       discover_launch(options, [](const char* name) { return std::getenv(name); });
   if (!launch.supervised && (options.processes > 1 || options.prefix))
-    return start_ranks(options, launch, argv, command);
+    return start_ranks(options, launch, argv, [&](int processes, int ranks) {
+      return find_fault(processes, ranks, argv, command);
+    });
   Config config;
   std::optional<Fault> fault;
   try {
@@ -89,10 +92,31 @@ int train_or_evaluate_here(const std::vector<char*>& argv, TimeLimit::Clock::tim
   return work_in_world(std::move(config), start, command, world);
 }
 
-int train_or_evaluate(const std::vector<char*>& argv, TimeLimit::Clock::time_point start,
-                      Command command) {
+int links_here(const std::vector<char*>& argv) {
+  const int argc = static_cast<int>(argv.size());
+  const LaunchOptions options = parse_launch_options(argc, argv.data());
+  const Launch launch =
+      discover_launch(options, [](const char* name) { return std::getenv(name); });
+  const LinksOptions asked = parse_links(argc, argv.data());
+  if (!launch.supervised && (options.processes > 1 || options.prefix))
+    return start_ranks(options, launch, argv, [](int, int) { return std::nullopt; });
+  World world(launch, options);
   try {
-    return train_or_evaluate_here(argv, start, command);
+    const int code = links(asked, world);
+    if (const std::string lost = output_failure(); !lost.empty()) throw std::runtime_error(lost);
+    world.done();
+    return code;
+  } catch (...) {
+    const Ending ending = describe_failure(std::current_exception(), asked.config);
+    return world.fail(exit_code(ending.outcome), ending.message);
+  }
+}
+
+// Calls `work`, which reads the command line. Returns the exit code.
+template <typename Work>
+int run_command(const Work& work) {
+  try {
+    return work();
   } catch (const HelpRequest& help) {
     return print_and_end(help.text);
   } catch (const UsageError& e) {
@@ -123,8 +147,11 @@ int dispatch(int argc, char** argv) {
   prepare_output();
   // This comes before anything that a restart would lose. Ranks inherit what it sets.
   restart_with_brief_spinning(argv);
-  return train_or_evaluate({argv, argv + argc}, start,
-                           evaluates ? Command::evaluate : Command::train);
+  const std::vector<char*> words(argv, argv + argc);
+  if (std::strcmp(argv[1], "links") == 0) return run_command([&] { return links_here(words); });
+  return run_command([&] {
+    return train_or_evaluate_here(words, start, evaluates ? Command::evaluate : Command::train);
+  });
 }
 
 }  // namespace

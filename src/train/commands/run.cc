@@ -146,6 +146,8 @@ class Run {
     const int64_t updates = session.optimizer->updates();
     Ending ending = reason_to_stop(loop.run(from), limit_, world_);
     if (window_) static_cast<WindowFacts&>(record_) = window_->facts();
+    if (config_.policy.deterministic)
+      record_.weights_hash = weights_hash(world_, mesh_.shape(), stream_, session.table.weights());
     record_.energy = gather_energy(world_.meeting(), energy.get(), no_energy, record_);
     if (writer_) {
       const TaskScope task(world_.meeting().operations(), "writes a checkpoint");

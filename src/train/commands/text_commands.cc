@@ -82,7 +82,8 @@ ProgramSpec program_spec() {
   help.group = version.group = "Options";
   spec.common = {help, version};
   const KnownValues values = flag_values();
-  spec.commands = {flags_spec(), prepare_spec(values), tokenize_spec(values), convert_spec()};
+  spec.commands = {flags_spec(), links_spec(), prepare_spec(values), tokenize_spec(values),
+                   convert_spec()};
   for (CommandSpec& command : spec.commands) {
     std::erase_if(command.options,
                   [](const OptionSpec& option) { return option.names.back() == "--help"; });
@@ -102,7 +103,7 @@ ProgramSpec program_spec() {
        "  2  bad input: flags, dataset, checkpoint, text\n"
        "  3  out of memory; with --plan, the layout does not fit\n"
        "  4  stopped before the last step: time limit, signal, output that cannot be written\n"
-       "  5  a check failed: a loss that is not finite\n"}};
+       "  5  a check failed: a loss that is not finite, a sum of links that is wrong\n"}};
   spec.see_also = {"tally(1)"};
   return spec;
 }
@@ -138,11 +139,16 @@ std::optional<int> run_text_command(int argc, char** argv, const ModelFacts& fac
   if (std::strcmp(first, "--version") == 0) {
     return print_and_end(version_text());
   }
-  const bool command = std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
+  const bool links = std::strcmp(first, "links") == 0;
+  const bool command =
+      links || std::strcmp(first, "evaluate") == 0 || std::strcmp(first, "train") == 0;
   if (!command && first[0] != '-' && first[0] != '@')
-    return bad_command(fmt::format(
-        "'{}' is not a command: train, evaluate, prepare, tokenize, convert, complete, reference",
-        first));
+    return bad_command(
+        fmt::format("'{}' is not a command: train, evaluate, links, prepare, tokenize, convert, "
+                    "complete, reference",
+                    first));
+  if (links && !asks_for_help(argc, argv)) return std::nullopt;
+  if (links) return is_primary() ? print_and_end(links_help_text()) : 0;
   if (!asks_for_help(argc, argv))
     return asks_for_plan(argc, argv) ? std::optional(print_plan(argc, argv)) : std::nullopt;
   return is_primary() ? print_and_end(help_text()) : 0;

@@ -38,7 +38,8 @@ Fault refuse(const Config& config, const std::string& shortage) {
   return fault;
 }
 
-// The reason why no rank of this host can be started.
+}  // namespace
+
 std::optional<Fault> find_fault(int processes, int ranks, const std::vector<char*>& argv,
                                 Command command) {
   Fault fault;
@@ -61,13 +62,11 @@ std::optional<Fault> find_fault(int processes, int ranks, const std::vector<char
   }
 }
 
-}  // namespace
-
 int start_ranks(const LaunchOptions& options, const Launch& launch, std::vector<char*> argv,
-                Command command) {
+                const FindFault& find_fault) {
   const int processes = std::max(1, options.processes);
   const int ranks = launch.size * processes;
-  if (const auto fault = find_fault(processes, ranks, argv, command)) {
+  if (const auto fault = find_fault(processes, ranks)) {
     if (launch.size > 1) {  // the ranks of other hosts are told instead of this host's first
       Launch first = launch;
       first.rank *= processes;

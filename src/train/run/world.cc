@@ -172,9 +172,10 @@ OpenCommunicator open_communicator(const Config& config, World& world, Device de
   return {std::move(made), facts};
 }
 
-void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
-                        const char* when) {
-  if (world.size() == 1) return;
+namespace {
+
+// 16 digits, the same for the same bits.
+std::string bits_hash(Stream& stream, const Tensor& flat) {
   std::vector<char> piece(std::min(hash_piece, flat.bytes()));
   XXH64_hash_t hash = 0;
   for (size_t at = 0; at < flat.bytes(); at += piece.size()) {
@@ -183,7 +184,26 @@ void check_same_weights(World& world, const MeshShape& shape, Stream& stream, co
     stream.synchronize();
     hash = XXH3_64bits_withSeed(piece.data(), n, hash);
   }
-  const auto all = world.meeting().exchange(fmt::format("{:016x}", hash));
+  return fmt::format("{:016x}", hash);
+}
+
+}  // namespace
+
+std::string weights_hash(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat) {
+  const std::string mine = bits_hash(stream, flat);
+  if (world.size() == 1) return mine;
+  std::string parts;
+  const auto all = world.meeting().exchange(mine);
+  for (size_t r = 0; r < all.size(); ++r)
+    if (position_of(shape, static_cast<int>(r)).replica == 0) parts += all[r];
+  if (parts.size() == mine.size()) return parts;
+  return fmt::format("{:016x}", XXH3_64bits(parts.data(), parts.size()));
+}
+
+void check_same_weights(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat,
+                        const char* when) {
+  if (world.size() == 1) return;
+  const auto all = world.meeting().exchange(bits_hash(stream, flat));
   std::vector<size_t> different;
   for (size_t r = 0; r < all.size(); ++r) {
     MeshPosition first = position_of(shape, static_cast<int>(r));

@@ -73,6 +73,11 @@ struct OpenCommunicator {
 // InputError when the processes do not match.
 OpenCommunicator open_communicator(const Config& config, World& world, Device device);
 
+// 16 hexadecimal digits that are the same where the bits of a model's weights are: of the first
+// replica, whose ranks are taken in their order. `flat`: this rank's weights (device memory).
+// Collective.
+std::string weights_hash(World& world, const MeshShape& shape, Stream& stream, const Tensor& flat);
+
 // Checks that all replicas hold the same bits in `flat` (device memory), the weights of the same
 // part of the model. Collective. Throws CheckFailed that names the ranks that differ from the first
 // replica.

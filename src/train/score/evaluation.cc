@@ -15,7 +15,7 @@ namespace tally::train {
 namespace {
 
 // Batches whose copies to the device may be in flight.
-constexpr int64_t in_flight = 8;
+constexpr int64_t copies_in_flight = 8;
 
 class TextBlocks final : public ScoredBlocks {
  public:
@@ -123,13 +123,13 @@ double mean_loss(Stream& stream, const EvaluateBatch& evaluate, const Batch& bat
   int64_t scored = 0;
   const DocumentEnds ends = blocks.document_ends();
   const int64_t slot = 4 * numbers + 1;  // ids, targets, positions, cu_seqlens
-  const HostMemory host(stream, static_cast<size_t>(in_flight * slot) * sizeof(int32_t));
+  const HostMemory host(stream, static_cast<size_t>(copies_in_flight * slot) * sizeof(int32_t));
   stream.fill_zero(state, sizeof(StepState));
   if (correct) stream.fill_zero(correct, sizeof(double));
   const int64_t stride = rows * mesh.samples().size();
   for (int64_t first = rows * mesh.samples().rank(), k = 0; first < count; first += stride, ++k) {
-    if (k > 0 && k % in_flight == 0) stream.synchronize();
-    int32_t* ids = host.as<int32_t>() + k % in_flight * slot;
+    if (k > 0 && k % copies_in_flight == 0) stream.synchronize();
+    int32_t* ids = host.as<int32_t>() + k % copies_in_flight * slot;
     int32_t* targets = ids + numbers;
     std::fill(ids, ids + numbers, 0);
     std::fill(targets, targets + numbers, -1);
