@@ -14,8 +14,12 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 
 # A compiler looks in its own machine's folders first, so these are named before them: -B for what starts a program, -L
 # for libraries. CMake does not say --sysroot where it links a program of CUDA's.
-set(tally_link "--sysroot=${TALLY_SYSROOT} -B${TALLY_SYSROOT}/usr/lib/x86_64-linux-gnu -L${TALLY_SYSROOT}/link -L${TALLY_SYSROOT}/usr/lib/x86_64-linux-gnu")
-string(APPEND tally_link " -L${TALLY_SYSROOT}/lib/x86_64-linux-gnu -Wl,-z,now")
+set(tally_libraries x86_64-linux-gnu)
+if(CMAKE_LIBRARY_ARCHITECTURE)  # of a cross compiler
+  set(tally_libraries ${CMAKE_LIBRARY_ARCHITECTURE})
+endif()
+set(tally_link "--sysroot=${TALLY_SYSROOT} -B${TALLY_SYSROOT}/usr/lib/${tally_libraries} -L${TALLY_SYSROOT}/link")
+string(APPEND tally_link " -L${TALLY_SYSROOT}/usr/lib/${tally_libraries} -L${TALLY_SYSROOT}/lib/${tally_libraries} -Wl,-z,now")
 # An older glibc has threads in a library of their own, and std::thread asks at run time whether it is there.
 string(APPEND tally_link " -Wl,--no-as-needed -lpthread -Wl,--as-needed")
 foreach(kind EXE SHARED MODULE)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""packaging/make_sysroot.py SYSROOT: finishes a folder of unpacked Debian packages, so that what is linked against it runs
-on older systems too (scripts/setup --wheel; cmake/wheel.cmake).
+"""packaging/make_sysroot.py SYSROOT [PREFIX]: finishes a folder of unpacked Debian packages, so that what is linked against
+it runs on older systems too (scripts/setup --wheel; cmake/wheel.cmake). PREFIX is that of a cross compiler's programs, as
+aarch64-linux-gnu-.
 
 The C and C++ libraries in it are replaced by stubs: their symbols without any code, and of these only the versions that the
 oldest system has (LIMITS: RHEL 8's, which is also what PyTorch's wheel asks for). A newer function is then an error of the
@@ -17,8 +18,10 @@ import subprocess
 import sys
 
 LIMITS = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 25), "CXXABI": (1, 3, 11), "GCC": (8,)}
-LIBRARIES = ("ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6", "libmvec.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1",
-             "libutil.so.1", "libgcc_s.so.1", "libstdc++.so.6")
+LIBRARIES = ("libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1", "libutil.so.1", "libgcc_s.so.1",
+             "libstdc++.so.6")
+OF_MACHINE = {"x86_64-linux-gnu": ("ld-linux-x86-64.so.2", "libmvec.so.1"), "aarch64-linux-gnu": ("ld-linux-aarch64.so.1",)}
+PREFIX = sys.argv[2] if len(sys.argv) > 2 else ""
 # What the compiler's libstdc++.a asks of a newer glibc: whether there has only been one thread, which no one knows here.
 COMPATIBLE = "__attribute__((visibility(\"hidden\"))) char __libc_single_threaded = 0;\n"
 SECTIONS = {"OBJECT": (".bss", "object"), "TLS": ('.tbss,"awT",@nobits', "tls_object")}  # the rest are functions
@@ -74,7 +77,7 @@ def write_stub(library, name, scratch):
     (scratch / "stub.map").write_text("".join(f"{version} {{ local: tally_stub_*; }};\n" if i == 0 else f"{version} {{ }};\n"
                                               for i, version in enumerate(versions)))
     out = scratch / name
-    subprocess.run(["gcc", "-shared", "-nostdlib", f"-Wl,-soname,{name}", f"-Wl,--version-script={scratch / 'stub.map'}",
+    subprocess.run([PREFIX + "gcc", "-shared", "-nostdlib", f"-Wl,-soname,{name}", f"-Wl,--version-script={scratch / 'stub.map'}",
                     scratch / "stub.s", "-o", out], check=True)
     library.unlink()
     shutil.copy(out, library)
@@ -104,17 +107,17 @@ def smaller_data(data):
 
 
 def write_smaller_data(archive, scratch):
-    subprocess.run(["ar", "x", archive.name, "--output", scratch], cwd=archive.parent, check=True)
+    subprocess.run([PREFIX + "ar", "x", archive.name, "--output", scratch], cwd=archive.parent, check=True)
     member = next(scratch.glob("icudt*_dat.o"))
-    subprocess.run(["objcopy", "-O", "binary", "--only-section=.rodata", member, scratch / "icu.dat"], check=True)
+    subprocess.run([PREFIX + "objcopy", "-O", "binary", "--only-section=.rodata", member, scratch / "icu.dat"], check=True)
     (scratch / "icu.dat").write_bytes(smaller_data((scratch / "icu.dat").read_bytes()))
-    symbol = subprocess.run(["nm", member], check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
+    symbol = subprocess.run([PREFIX + "nm", member], check=True, stdout=subprocess.PIPE, text=True).stdout.split()[-1]
     (scratch / "icu.s").write_text(f".section .rodata\n.balign 16\n.globl {symbol}\n.type {symbol},@object\n{symbol}:\n"
                                    f".incbin \"{scratch / 'icu.dat'}\"\n.size {symbol}, . - {symbol}\n"
                                    ".section .note.GNU-stack,\"\",@progbits\n")
-    subprocess.run(["gcc", "-c", scratch / "icu.s", "-o", member], check=True)
+    subprocess.run([PREFIX + "gcc", "-c", scratch / "icu.s", "-o", member], check=True)
     archive.unlink()
-    subprocess.run(["ar", "rcs", archive, member], check=True)
+    subprocess.run([PREFIX + "ar", "rcs", archive, member], check=True)
 
 
 def link_instead_of(link, root):
@@ -125,19 +128,23 @@ def link_instead_of(link, root):
         link.symlink_to(os.path.relpath(root / target.relative_to("/"), link.parent))
 
 
+def asked_compiler(question):
+    return subprocess.run([PREFIX + "g++", question], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
 def main(root):
-    multiarch = subprocess.run(["gcc", "-print-multiarch"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-    archive = subprocess.run(["g++", "-print-file-name=libstdc++.a"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    multiarch = asked_compiler("-print-multiarch")
+    archive = asked_compiler("-print-file-name=libstdc++.a")
     libraries = root / "usr/lib" / multiarch
     # Packages for building have a link for the linker, and what it names is not here: the archive is taken.
-    for link in (*libraries.glob("*.so"), *(root / "lib64").iterdir()):
+    for link in (*libraries.glob("*.so"), *root.glob("lib64/*")):
         if link.is_symlink():
             link_instead_of(link, root)
             if not link.exists():
                 link.unlink()
     scratch = root / "stubs"
     scratch.mkdir(exist_ok=True)
-    for name in LIBRARIES:
+    for name in (*OF_MACHINE[multiarch], *LIBRARIES):
         for folder in ("lib", "usr/lib", "lib64"):
             library = next((path for path in ((root / folder / multiarch / name), (root / folder / name)) if path.is_file()), None)
             if library is not None:
@@ -150,14 +157,14 @@ def main(root):
     link = root / "link"
     link.mkdir(exist_ok=True)
     (scratch / "compatible.c").write_text(COMPATIBLE)
-    subprocess.run(["gcc", "-O2", "-fPIC", "-c", scratch / "compatible.c", "-o", link / "compatible.o"], check=True)
+    subprocess.run([PREFIX + "gcc", "-O2", "-fPIC", "-c", scratch / "compatible.c", "-o", link / "compatible.o"], check=True)
     (link / "libtally_compatible.a").unlink(missing_ok=True)
-    subprocess.run(["ar", "rcs", link / "libtally_compatible.a", link / "compatible.o"], check=True)
+    subprocess.run([PREFIX + "ar", "rcs", link / "libtally_compatible.a", link / "compatible.o"], check=True)
     shutil.copy(archive, link / "libstdc++.a")
     (link / "libstdc++.so").write_text("INPUT(-l:libstdc++.so.6 -l:libstdc++.a -l:libtally_compatible.a)\n")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     main(pathlib.Path(sys.argv[1]).resolve())

@@ -18,13 +18,14 @@ TORCH = "torch==2.11.0"
 FOR_CPU = ("nvidia-cuda-runtime==13.0.*", "nvidia-cuda-cupti==13.0.*")  # libtorch_cpu asks for these also without a GPU
 PYTHON = ("--python-version", "311", "--implementation", "cp", "--abi", "cp311", "--abi", "abi3", "--abi", "none")
 HERE = pathlib.Path(__file__).resolve().parent
-CPU_LIBRARIES = re.compile(r"torch/lib/(libtorch_cpu|libc10|libgomp[^/]*)\.so[^/]*$")
+# What libtorch_cpu needs: on aarch64 NVIDIA's and Arm's libraries of linear algebra, too.
+CPU_LIBRARIES = re.compile(r"torch/lib/(libtorch_cpu|libc10|libgomp[^/]*|libnvpl_[^/]*|libarm_compute[^/]*|libgfortran[^/]*)\.so[^/]*$")
 LIBRARIES = re.compile(r"(torch|nvidia/[^/]+)/lib/[^/]+\.so[^/]*$")
 
 
-def fetch(requirements, folder, *more):
-    platforms = [f"manylinux_2_{minor}_{platform.machine()}" for minor in range(28, 16, -1)]
-    platforms += [f"{name}_{platform.machine()}" for name in ("manylinux2014", "manylinux2010", "manylinux1", "linux")]
+def fetch(requirements, folder, *more, machine=platform.machine()):
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(28, 16, -1)]
+    platforms += [f"{name}_{machine}" for name in ("manylinux2014", "manylinux2010", "manylinux1", "linux")]
     command = [sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--only-binary=:all:", "-d", str(folder)]
     command += [*PYTHON, *(word for name in platforms for word in ("--platform", name)), *more, *requirements]
     if subprocess.run(command).returncode != 0:

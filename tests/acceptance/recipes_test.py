@@ -1,12 +1,13 @@
 """The recipes in packaging/, as far as they can be tried here.
 
 Spack's is read with stand-ins for Spack's directives: what it passes to CMake are options that CMakeLists.txt has.
-EasyBuild installs its recipe of the static archive, and Lmod loads the module that EasyBuild makes and the one that we
-ship. Without EasyBuild or Lmod these tests are skipped, and say so.
+EasyBuild installs its recipes of the static archive and of tally-train's wheel, and Lmod loads the modules that EasyBuild
+makes and the one that we ship. Without EasyBuild or Lmod these tests are skipped, and say so.
 """
 
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import types
 import unittest
+import zipfile
 
 SOURCE, BUILD, PYTHON = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
 del sys.argv[1:4]
@@ -122,6 +124,39 @@ class EasyBuild(InFolder):
         shown = self.shell(f"source {LMOD}/init/bash; module use {self.here}/eb/modules/all; module load tally/{VERSION}\n"
                            "tally --version")
         self.assertEqual(shown, f"tally {VERSION}\n")
+
+    def test_the_trainer_s_wheel(self):
+        wheel = next((BUILD / "dist").glob(f"tally_train-{VERSION}+cpu-*_{platform.machine()}.whl"), None)
+        site = next(PYTHON.parent.parent.glob("lib/python3*/site-packages/torch/lib/libtorch_cpu.so"), None)
+        if wheel is None or site is None:
+            self.skipTest("there is no wheel of tally-train, or no PyTorch; scripts/package train-wheel makes the one")
+        recipe = SOURCE / f"packaging/easybuild/tally-train-{VERSION}-cpu.eb"
+        # Not fetched: the libraries that are here, under the names of PyPI's files.
+        sources = self.here / "sources"
+        sources.mkdir()
+        (sources / wheel.name).symlink_to(wheel)
+        for name in re.findall(rf"'((?:torch|nvidia)\S+_{platform.machine()}\.whl)'", recipe.read_text()):
+            self.pack(sources / name, site.parents[2])
+        command = f"eb {recipe} --sourcepath {sources} --ignore-checksums"
+        self.shell(command, **self.environment())
+        shown = self.shell(f"source {LMOD}/init/bash; module use {self.here}/eb/modules/all\n"
+                           f"module load tally-train/{VERSION}-cpu; tally-train --version; man -w tally-train\n"
+                           "tally-train --mock-data --tokenizer-type bytes --num-layers 1 --hidden-size 16 --seq-length 8 "
+                           "--num-attention-heads 2 --micro-batch-size 1 --train-iters 2 --log-interval 1 --device cpu",
+                           PATH="/usr/bin:/bin")
+        self.assertTrue(shown.startswith(f"tally-train {VERSION}"), shown)
+        self.assertEqual(len(re.findall(r"lm loss: ", shown)), 2, shown)
+
+    @staticmethod
+    def pack(path, site):
+        """What tally-train takes of a wheel of PyTorch's or NVIDIA's."""
+        kind = re.match(r"torch|nvidia_cuda_(runtime|cupti)", path.name)[0]
+        pattern = {"torch": "torch/lib/lib[tcg]*", "nvidia_cuda_runtime": "nvidia/cu13/lib/libcudart*",
+                   "nvidia_cuda_cupti": "nvidia/cu13/lib/libcupti*"}[kind]
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as packed:
+            for file in sorted(site.glob(pattern)):
+                if not file.name.startswith(("libtorch_cuda", "libtorch_python")):
+                    packed.write(file, file.relative_to(site).as_posix())
 
     def test_the_trainer_s_recipe_is_read(self):
         recipe = SOURCE / f"packaging/easybuild/tally-train-{VERSION}-gompi-2025b.eb"

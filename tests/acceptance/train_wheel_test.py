@@ -2,7 +2,8 @@
 
   train_wheel_test.py DIST SITE_PACKAGES TALLY_TRAIN
 
-DIST has the wheels that `scripts/package train-wheel` made, with and without --gpu. SITE_PACKAGES holds the torch that
+DIST has the wheels that `scripts/package train-wheel` made, with and without --gpu and --aarch64 (what those ask for is
+read here; train_aarch64_test.py runs them). SITE_PACKAGES holds the torch that
 TALLY_TRAIN, this machine's program, was built with. Debian 11 (glibc 2.31, Python 3.9) and 13 are made by debootstrap, or
 lie in TALLY_TEST_ROOTS: that needs root and a mirror. An ordinary user installs and trains there, to the losses of
 TALLY_TRAIN.
@@ -13,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -28,7 +30,8 @@ WHEELS = sorted(DIST.glob("tally_train-*.whl"))
 LIMITS = {"GLIBC": (2, 28), "GLIBCXX": (3, 4, 25), "CXXABI": (1, 3, 11), "GCC": (8,)}
 # What every such system has, and what PyTorch's wheel brings. There is no second C++ library, and none of Debian's.
 SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6",
-          "ld-linux-x86-64.so.2"}
+          "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+OLDEST = {"x86_64": ("GLIBC", "2.2.5"), "aarch64": ("GLIBC", "2.17")}  # which every program there asks for
 TORCH = {"libtorch_cpu.so", "libc10.so"}
 GPU = {"libtorch_cuda.so", "libc10_cuda.so", "libcudart.so.13", "libcublasLt.so.13", "libcudnn.so.9", "libnvrtc.so.13",
        "libnccl.so.2"}
@@ -51,6 +54,13 @@ def is_gpu(wheel):
     return "+cpu" not in wheel.name
 
 
+def machine_of(wheel):
+    return wheel.stem.split("manylinux_2_28_")[1]
+
+
+OURS = [wheel for wheel in WHEELS if machine_of(wheel) == platform.machine()]
+
+
 class Asked(unittest.TestCase):
     """What the programs and modules of every wheel ask for."""
 
@@ -65,9 +75,9 @@ class Asked(unittest.TestCase):
 
     def test_no_symbol_is_newer(self):
         for wheel, program in self.each():
-            table = ran("objdump", "-T", program).stdout
-            asked = set(re.findall(r"\b(GLIBC|GLIBCXX|CXXABI|GCC)_([\d.]+)\b", table))
-            self.assertIn(("GLIBC", "2.2.5"), asked)
+            table = ran("readelf", "-W", "--version-info", program).stdout
+            asked = set(re.findall(r"\bName: (GLIBC|GLIBCXX|CXXABI|GCC)_([\d.]+)\b", table))
+            self.assertIn(OLDEST[machine_of(wheel)], asked)
             newer = {f"{family}_{number}" for family, number in asked
                      if tuple(map(int, number.split("."))) > LIMITS[family]}
             self.assertEqual(newer, set(), f"{wheel.name}: {program.name}")
@@ -95,6 +105,8 @@ class Asked(unittest.TestCase):
 def why_not():
     if os.geteuid() != 0:
         return "a root folder needs root"
+    if not OURS:
+        return f"there is no wheel for {platform.machine()}"
     return "" if shutil.which("debootstrap") else "there is no debootstrap"
 
 
@@ -112,7 +124,7 @@ def fake_wheel(folder, name, pattern):
 class Systems(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.wheel = next((wheel for wheel in WHEELS if not is_gpu(wheel)), WHEELS[-1])
+        cls.wheel = next((wheel for wheel in OURS if not is_gpu(wheel)), OURS[-1])
         done = ran(TRAIN, *EXAMPLE.split(), "--device", "cpu", env={**os.environ, **ONE_THREAD})
         cls.losses = losses(done.stdout)
         if not cls.losses:
@@ -130,7 +142,7 @@ class Systems(unittest.TestCase):
             home = root / "home/user"
             shutil.rmtree(home, ignore_errors=True)
             home.mkdir(parents=True)
-            for wheel in WHEELS:
+            for wheel in OURS:
                 shutil.copy(wheel, home)
             yield root, home
             shutil.rmtree(home)
@@ -157,7 +169,7 @@ class Systems(unittest.TestCase):
             site = [(SITE, "/opt/site")]
             # pip finds the torch of another folder, as that of a module.
             self.user(root, "python3 -m venv v; echo /opt/site > $(echo v/lib/python3*/site-packages)/site.pth")
-            for wheel in WHEELS:  # that with GPU kernels starts without a GPU and without a driver
+            for wheel in OURS:  # that with GPU kernels starts without a GPU and without a driver
                 with self.subTest(wheel=wheel.name):
                     self.user(root, f"v/bin/pip uninstall -y -q tally-train; v/bin/pip install --no-index ./{wheel.name}", site)
                     self.trains(root, site)
