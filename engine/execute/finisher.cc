@@ -135,19 +135,21 @@ Status Finisher::ended_well(Task& task, bool* put_off) {
   } else {
     workpackage.environment.reset();
   }
-  TRY(context_.run.journal().begin());
-  TRY(context_.graph.transition(id, task.take_end()));
   std::vector<int> created;
-  Status children = context_.graph.make_children(id, &created);
-  if (task.step().exported) {
-    TRY(context_.run.journal().operation_done(id, workpackage.wp.cycle,
-                                              workpackage.operations_done - 1,
-                                              pack_changes(task.environment()), {}));
-  }
-  TRY(setups_.record(id));
-  TRY(recorder.record(id, std::move(files)));
-  TRY(context_.graph.record(created));
-  TRY(context_.run.journal().commit());
+  Status children;
+  const Status recorded = context_.run.journal().transaction([&] {
+    TRY(context_.graph.transition(id, task.take_end()));
+    children = context_.graph.make_children(id, &created);
+    if (task.step().exported) {
+      TRY(context_.run.journal().operation_done(id, workpackage.wp.cycle,
+                                                workpackage.operations_done - 1,
+                                                pack_changes(task.environment()), {}));
+    }
+    TRY(setups_.record(id));
+    TRY(recorder.record(id, std::move(files)));
+    return context_.graph.record(created);
+  });
+  TRY(recorded);
   mark(id, "done", time_stamp());
   setups_.publish(id);
   if (!children) return children;

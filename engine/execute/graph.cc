@@ -68,9 +68,7 @@ Status WorkpackageGraph::start(bool* restored) {
   if (planned.empty()) generator_.make_roots(diagnostics);
   TRY(first_error(diagnostics));
   const std::vector<int> created = std::exchange(taken_, {});
-  TRY(journal_.begin());
-  TRY(record(created));
-  return journal_.commit();
+  return journal_.transaction([&] { return record(created); });
 }
 
 Status WorkpackageGraph::restore() {
@@ -173,12 +171,10 @@ Status WorkpackageGraph::start_anew(int id, const OutputSizes& outputs) {
   node.outputs = outputs;
   node.job_name.clear();
   node.job_id.clear();
-  TRY(journal_.begin());
-  TRY(journal_.reset(id));
-  if (!outputs.empty()) {
-    TRY(journal_.outputs_before(id, outputs));
-  }
-  return journal_.commit();
+  return journal_.transaction([&] {
+    TRY(journal_.reset(id));
+    return outputs.empty() ? Status::ok() : journal_.outputs_before(id, outputs);
+  });
 }
 
 std::string WorkpackageGraph::folder(const WorkpackageNode& workpackage) const {

@@ -128,9 +128,7 @@ Status RunLoop::resume() {
     TRY(end_earlier_attempts(std::move(left_running)));
   }
   if (created.empty()) return Status::ok();
-  TRY(context_.run.journal().begin());
-  TRY(graph_.record(created));
-  TRY(context_.run.journal().commit());
+  TRY(context_.run.journal().transaction([&] { return graph_.record(created); }));
   finisher_.take_created(created);
   return Status::ok();
 }

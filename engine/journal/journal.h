@@ -97,8 +97,12 @@ class Journal {
   // An update of an earlier version has the run's tags.
   Status update(Update* out) const;
 
+  // All changes between them are one transaction, whoever calls begin() within it.
   Status begin();
   Status commit();
+  // Makes the changes one transaction, or a part of the one that is open. An error takes back those
+  // of a transaction of their own.
+  Status transaction(const std::function<Status()>& changes);
   // The texts that a new workpackage is stored with.
   struct NewWorkpackage {
     std::vector<std::string> definitions;  // Expander::definition_key() of each binding

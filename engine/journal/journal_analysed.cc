@@ -29,19 +29,18 @@ Status Journal::set_outside(int workpackage, const OutsideFiles& files) {
   const std::string insert =
       std::string("INSERT INTO outside(") + kColumns + ") VALUES(?,?,?,?,?,?,?,?,?,?,?,?)";
   TRY(put.prepare(database_, insert.c_str()));
-  const bool own = !in_transaction_;
-  Status status = own ? begin() : Status::ok();
-  if (status) status = forget("outside", workpackage);
-  for (size_t i = 0; status && i < files.size(); ++i) {
-    const OutsideFile& file = files[i];
-    put.bind(1, workpackage).bind(2, file.path);
-    bind_stamp(put, 3, file.before);
-    put.bind(6, file.before_digest).bind(7, file.ended);
-    bind_stamp(put, 8, file.after);
-    put.bind(11, file.from).bind(12, file.digest);
-    status = change(put);
-  }
-  return status && own ? commit() : status;
+  return transaction([&] {
+    TRY(forget("outside", workpackage));
+    for (const OutsideFile& file : files) {
+      put.bind(1, workpackage).bind(2, file.path);
+      bind_stamp(put, 3, file.before);
+      put.bind(6, file.before_digest).bind(7, file.ended);
+      bind_stamp(put, 8, file.after);
+      put.bind(11, file.from).bind(12, file.digest);
+      TRY(change(put));
+    }
+    return Status::ok();
+  });
 }
 
 Status Journal::outside_of(int workpackage, OutsideFiles* files) const {
@@ -94,19 +93,18 @@ Status Journal::first_start(double* seconds) const {
 Status Journal::set_samples(const std::vector<Sample>& samples) {
   Statement put;
   TRY(put.prepare(database_, "INSERT OR REPLACE INTO sample VALUES(?,?,?,?,?,?)"));
-  const bool own = !in_transaction_;
-  Status status = own ? begin() : Status::ok();
-  for (size_t i = 0; status && i < samples.size(); ++i) {
-    const Sample& sample = samples[i];
-    put.bind(1, sample.workpackage)
-        .bind(2, sample.analyser)
-        .bind(3, sample.pattern)
-        .bind(4, sample.definition)
-        .bind(5, sample.value)
-        .bind_blob(6, sample.packed);
-    status = change(put);
-  }
-  return status && own ? commit() : status;
+  return transaction([&] {
+    for (const Sample& sample : samples) {
+      put.bind(1, sample.workpackage)
+          .bind(2, sample.analyser)
+          .bind(3, sample.pattern)
+          .bind(4, sample.definition)
+          .bind(5, sample.value)
+          .bind_blob(6, sample.packed);
+      TRY(change(put));
+    }
+    return Status::ok();
+  });
 }
 
 Status Journal::each_sample(const std::function<void(const Sample& sample)>& take) const {

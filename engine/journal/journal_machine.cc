@@ -84,24 +84,21 @@ Status Journal::processes(std::vector<Process>* out) const {
 
 Status Journal::set_disturbance(int workpackage, const Disturbance& disturbance) {
   const auto id = static_cast<long long>(workpackage);
-  const bool own = !in_transaction_;
-  Status status = own ? begin() : Status::ok();
-  if (status) status = forget("others", workpackage);
-  if (status) status = forget("slowed", workpackage);
-  if (status && disturbance.cores > 0) {
+  return transaction([&] {
+    TRY(forget("others", workpackage));
+    TRY(forget("slowed", workpackage));
+    if (disturbance.cores > 0) {
+      Statement put;
+      TRY(put.prepare(database_, "INSERT INTO others VALUES(?,?)"));
+      TRY(change(put.bind(1, id).bind(2, disturbance.cores)));
+    }
+    if (disturbance.gpu_users.empty() && !disturbance.throttled()) return Status::ok();
     Statement put;
-    status = put.prepare(database_, "INSERT INTO others VALUES(?,?)");
-    if (status) status = change(put.bind(1, id).bind(2, disturbance.cores));
-  }
-  if (status && (!disturbance.gpu_users.empty() || disturbance.throttled())) {
-    Statement put;
-    status = put.prepare(database_, "INSERT INTO slowed VALUES(?,?,?)");
-    if (status)
-      status = change(put.bind(1, id)
-                          .bind(2, std::string_view(disturbance.gpu_users))
-                          .bind(3, std::string_view(disturbance.throttling)));
-  }
-  return status && own ? commit() : status;
+    TRY(put.prepare(database_, "INSERT INTO slowed VALUES(?,?,?)"));
+    return change(put.bind(1, id)
+                      .bind(2, std::string_view(disturbance.gpu_users))
+                      .bind(3, std::string_view(disturbance.throttling)));
+  });
 }
 
 Status Journal::disturbances(std::map<int, Disturbance>* all) const {
@@ -172,16 +169,16 @@ Status Journal::add_session(const Facts& facts) {
   last.finish();
   Statement put;
   TRY(put.prepare(database_, "INSERT INTO fact VALUES(?,?,?,?)"));
-  const bool own = !in_transaction_;
-  Status status = own ? begin() : Status::ok();
-  for (size_t i = 0; status && i < facts.size(); ++i) {
-    put.bind(1, session)
-        .bind(2, static_cast<long long>(i))
-        .bind(3, facts[i].first)
-        .bind(4, facts[i].second);
-    status = change(put);
-  }
-  return status && own ? commit() : status;
+  return transaction([&] {
+    for (size_t i = 0; i < facts.size(); ++i) {
+      put.bind(1, session)
+          .bind(2, static_cast<long long>(i))
+          .bind(3, facts[i].first)
+          .bind(4, facts[i].second);
+      TRY(change(put));
+    }
+    return Status::ok();
+  });
 }
 
 Status Journal::add_fact(const std::string& name, const std::string& value) {

@@ -47,16 +47,13 @@ std::string pack_sizes(const OutputSizes& outputs) {
 }  // namespace
 
 Status Journal::set_run(const RunRecord& run) {
-  TRY(begin());
-  TRY(write_run(database_, run));
+  TRY(transaction([&] { return write_run(database_, run); }));
   run_ = run;
-  return commit();
+  return Status::ok();
 }
 
 Status Journal::set_update(const Update& update) {
-  TRY(begin());
-  TRY(write_update(database_, update));
-  return commit();
+  return transaction([&] { return write_update(database_, update); });
 }
 
 Status Journal::begin() {
@@ -77,6 +74,19 @@ Status Journal::commit() {
   }
   in_transaction_ = false;
   return committed();
+}
+
+Status Journal::transaction(const std::function<Status()>& changes) {
+  if (in_transaction_) return changes();
+  TRY(begin());
+  Status status = changes();
+  if (status) return commit();
+  if (in_transaction_) {
+    Status ignored = database_.run("ROLLBACK");
+    (void)static_cast<bool>(ignored);
+    in_transaction_ = false;
+  }
+  return status;
 }
 
 // A process that stood still asks before it writes.
@@ -248,13 +258,13 @@ Status Journal::remove(int workpackage) {
 
 // The records of an earlier attempt say nothing about the next one.
 Status Journal::change_and_forget(Statement& statement, int workpackage) {
-  const bool own = !in_transaction_;
-  Status status = own ? begin() : Status::ok();
-  if (status) status = change(statement.bind(1, workpackage));
-  for (const char* table : {"others", "slowed", "job_use", "sample", "outside", "ended_files"}) {
-    if (status) status = forget(table, workpackage);
-  }
-  return status && own ? commit() : status;
+  return transaction([&] {
+    TRY(change(statement.bind(1, workpackage)));
+    for (const char* table : {"others", "slowed", "job_use", "sample", "outside", "ended_files"}) {
+      TRY(forget(table, workpackage));
+    }
+    return Status::ok();
+  });
 }
 
 Status Journal::forget(const char* table, int workpackage) {
@@ -271,14 +281,14 @@ Status Journal::jobs_named(const std::vector<std::pair<int, std::string>>& names
   if (own) {
     TRY(database_.run("PRAGMA synchronous=FULL"));
   }
-  Status status = begin();
-  for (const auto& [workpackage, name] : names) {
-    if (!status) break;
-    job_name_.bind(1, workpackage).bind(2, name);
-    status = change(job_name_);
-  }
+  Status status = transaction([&] {
+    for (const auto& [workpackage, name] : names) {
+      job_name_.bind(1, workpackage).bind(2, name);
+      TRY(change(job_name_));
+    }
+    return Status::ok();
+  });
   if (!own) return status;
-  if (status) status = commit();
   const Status back = database_.run("PRAGMA synchronous=NORMAL");
   return status ? back : status;
 }

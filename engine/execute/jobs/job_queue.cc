@@ -210,20 +210,21 @@ Status JobFollower::follow(Tracked& tracked, const std::string& id, Clock::time_
   tracked.stage = Stage::follow;
   hurry(now);
   if (members.empty()) return journal_.job_submitted(tracked.job.workpackage, tracked.job.id);
-  TRY(journal_.begin());
-  TRY(journal_.job_submitted(tracked.job.workpackage, tracked.job.id));
-  for (Job& member : members) {
-    member.id = member.id_in(id);
-    member.named = true;
-    member.named_at = tracked.job.named_at;
-    TRY(journal_.job_submitted(member.workpackage, member.id));
-    Tracked other;
-    other.stage = Stage::follow;
-    const int workpackage = member.workpackage;
-    other.job = std::move(member);
-    jobs_[workpackage] = std::move(other);
-  }
-  return journal_.commit();
+  return journal_.transaction([&] {
+    TRY(journal_.job_submitted(tracked.job.workpackage, tracked.job.id));
+    for (Job& member : members) {
+      member.id = member.id_in(id);
+      member.named = true;
+      member.named_at = tracked.job.named_at;
+      TRY(journal_.job_submitted(member.workpackage, member.id));
+      Tracked other;
+      other.stage = Stage::follow;
+      const int workpackage = member.workpackage;
+      other.job = std::move(member);
+      jobs_[workpackage] = std::move(other);
+    }
+    return Status::ok();
+  });
 }
 
 // An end before the job is followed also ends all members of the job.

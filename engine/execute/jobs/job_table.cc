@@ -222,9 +222,7 @@ Status collect_job_use(Journal& journal, Scheduler& scheduler, std::chrono::mill
       for (const NamedJob& job : jobs) uses[job.id].why = asked.message();
     }
     const bool last = !asked || Clock::now() >= until;
-    TRY(journal.begin());
-    TRY(keep(uses, last, journal, &open));
-    TRY(journal.commit());
+    TRY(journal.transaction([&] { return keep(uses, last, journal, &open); }));
     if (!last && !open.workpackages.empty())
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
   }

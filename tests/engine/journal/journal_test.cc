@@ -306,6 +306,35 @@ TEST_CASE("between begin and commit all or nothing is kept") {
   CHECK(workpackages(*journal).empty());
 }
 
+TEST_CASE("a transaction within another is a part of it, and one that fails leaves nothing") {
+  Folder folder;
+  TextPool pool;
+  auto journal = create(folder);
+  const auto add = [&](int id) {
+    return journal->add(workpackage(id, pool, "v"), pool, {{}, "s", "d", ""});
+  };
+  const Status failed = journal->transaction([&] {
+    const Status added = add(0);
+    return added ? Status::error("no more") : added;
+  });
+  CHECK(failed.message() == "no more");
+  CHECK(workpackages(*journal).empty());
+  // What follows is not a part of it.
+  REQUIRE(journal->transaction([&] { return add(1); }));
+  CHECK(workpackages(*journal).size() == 1);
+  int commits = 0;
+  journal->on_commit([&](int, bool done) { commits += done ? 1 : 0; });
+  REQUIRE(journal->begin());
+  REQUIRE(journal->transaction([&] { return add(2); }));
+  REQUIRE(journal->reset(2));
+  REQUIRE(journal->set_run(journal->run()));
+  REQUIRE(journal->transaction([&] { return add(3); }));
+  CHECK(commits == 0);
+  REQUIRE(journal->commit());
+  CHECK(commits == 1);
+  CHECK(workpackages(*journal).size() == 3);
+}
+
 TEST_CASE("readers work beside a writing engine and leave nothing behind") {
   Folder folder;
   TextPool pool;
