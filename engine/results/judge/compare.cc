@@ -403,6 +403,13 @@ class RowsBy {
   }
   // Whether no other row has the point.
   bool is_alone(const Record& row) const { return of_key_.at(comparer_.key(row)) == 1; }
+  // The values of `by` that have rows, but for the first.
+  std::set<std::string> others() const {
+    std::set<std::string> values;
+    for (const Record* row : rows_)
+      if (!is_first(*row)) values.insert(value(*row));
+    return values;
+  }
   // Whether some value of `by` has no row of the point.
   bool lacks_some(const Record& row) const {
     return std::ranges::any_of(
@@ -462,6 +469,14 @@ void note_partners_lacking(const TablePair& pair, const RowsBy& rows, const std:
   note_lonely(pair.name, alone, fmt::format("without a row of another '{}'", by), parameters, out);
   note_lonely(pair.name, without_base, fmt::format("without a row of {}={}", by, rows.first()),
               parameters, out);
+  for (const std::string& value : rows.others()) {
+    std::vector<const Record*> without;
+    for (const Record* row : bases) {
+      if (!rows.is_alone(*row) && rows.find(*row, value) == nullptr) without.push_back(row);
+    }
+    note_lonely(pair.name, without, fmt::format("without a row of {}={}", by, value), parameters,
+                out);
+  }
   for (size_t i = 0; !pair.base.missing_rows.empty() && i < bases.size(); ++i) {
     if (bases[i]->measured() && rows.lacks_some(*bases[i])) lacking.push_back(bases[i]);
   }

@@ -279,6 +279,18 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("rows: compare --by names rows that one of several values lacks") {
+  const Shell shell;
+  std::string text = two_rows("x,y,z", "test $b = z || echo n=3 v=1; true");
+  shell.file("b.yaml", text);
+  REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  const Ran ran = shell.tally("compare run --by b");
+  CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+  CHECK_MESSAGE(
+      has(ran.err, "note: t: 2 rows are without a row of b=z: b=x, i=1, n=3; b=x, i=2, n=3\n"),
+      ran.err);
+}
+
 TEST_CASE(
     "rows: what a step before lost of one of three values is missed by compare and references") {
   const Shell shell;
