@@ -33,6 +33,8 @@ void add_seconds(const SearchedIn& time, const Value& value, StatedSeconds& seco
 // The same of several values.
 void add_seconds(const SearchedIn& time, const Statistics& values, StatedSeconds& seconds);
 void add_seconds(const StatedTime& time, double stated, StatedSeconds& seconds);
+// The definition_of() under which a sample has such a time. `definition`: that of the time's pattern.
+std::string definition_of_seconds(const std::string& definition, const StatedTime& time);
 
 // The entries of an `analyse` with patterns of their own of which a file was there, each once.
 using FoundFiles = std::vector<const AnalyseFile*>;

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -305,7 +307,8 @@ std::string definition_of(const Benchmark& benchmark, const Analyser& analyser,
 bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpackage,
                         const MatchSinks& found) {
   SearchedHere here;
-  bool any = false;
+  std::set<std::string> taken;  // several sets may have a name, and the values are of all of them
+  const KeptPart part{analyse, workpackage};
   for (const FileSearch& search : searches_of(analyse)) {
     for (const Pattern* pattern : search.patterns) {
       if (pattern->mode != PatternMode::pattern || here.count(pattern) != 0) continue;
@@ -314,13 +317,14 @@ bool Scanner::take_kept(const Analyse& analyse, const WorkpackageView& workpacka
       const Targets targets(found, *pattern);
       const auto values = workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern);
       if (!values) continue;
-      any = searched.matched = searched.has_value = true;
+      searched.matched = searched.has_value = true;
+      if (!taken.insert(pattern->name.value).second) continue;
       targets.add(*values);
-      add_kept_seconds(analyse, *pattern, *values, found.row->seconds);
-      if (found.own != nullptr) add_kept_seconds(analyse, *pattern, *values, found.own->seconds);
+      for (const auto& [time, stated] : kept_seconds(part, *pattern, *values))
+        found.add_seconds_of(time, stated);
     }
   }
-  if (!any) return false;
+  if (taken.empty()) return false;
   take_kept_rows(analyse, workpackage, found);
   const bool changed = workpackage.outside_changed || !workpackage.changes.empty();
   for (const FileSearch& search : searches_of(analyse)) {
@@ -340,6 +344,14 @@ std::string definition_of_row(const std::string& definition, const Analyser& ana
   return fmt::format("{}row {} of{}\n", definition, row, names);
 }
 
+std::string definition_of_seconds(const std::string& definition, const StatedTime& time) {
+  const auto& [file, pattern] = time.time;
+  std::string sets;
+  for (const Text& use : file->use) sets += " " + use.value;
+  const std::string beside = time.beside == nullptr ? "" : " beside " + time.beside->name.value;
+  return fmt::format("{}seconds in {}{}{}\n", definition, file->path.value, sets, beside);
+}
+
 void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& workpackage,
                              const MatchSinks& found) {
   if (analyser_.rows.empty()) return;
@@ -350,11 +362,13 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
     for (const FileSearch& search : searches_of(analyse)) {
       for (const Pattern* pattern : search.patterns) {
         if (pattern->mode != PatternMode::pattern || kept.count(pattern->name.value) != 0) continue;
+        const KeptPart part{analyse, workpackage, row};
         const auto values =
             workpackage.kept->matches(benchmark_, analyser_, analyse, *pattern, row);
         if (!values) continue;
         kept.try_emplace(pattern->name.value, pattern->type).first->second.add(*values);
-        add_kept_seconds(analyse, *pattern, *values, seconds);
+        for (const auto& [time, stated] : kept_seconds(part, *pattern, *values))
+          add_seconds(time, stated, seconds);
       }
     }
     if (kept.empty()) break;
@@ -363,12 +377,28 @@ void Scanner::take_kept_rows(const Analyse& analyse, const WorkpackageView& work
   end_rows(found);
 }
 
-void Scanner::add_kept_seconds(const Analyse& analyse, const Pattern& time,
-                               const Statistics& values, StatedSeconds& seconds) {
-  for (const FileSearch& search : searches_of(analyse)) {
-    const SearchedIn place(search.file, &time);
-    if (times_.count(place) != 0) add_seconds(place, values, seconds);
+StatedSeconds Scanner::kept_seconds(const KeptPart& part, const Pattern& time,
+                                    const Statistics& values) {
+  const auto& kept = part.workpackage.kept->values;
+  const std::string& name = time.name.value;
+  std::string definition = definition_of(benchmark_, analyser_, part.analyse, name);
+  if (part.row >= 0) definition = definition_of_row(definition, analyser_, part.row);
+  StatedSeconds seconds, of_any_file;
+  const auto take = [&](const StatedTime& stated) {
+    const auto found =
+        kept.find({analyser_.name.value, name, definition_of_seconds(definition, stated)});
+    if (found != kept.end()) add_seconds(stated, std::atof(found->second.c_str()), seconds);
+  };
+  for (const FileSearch& search : searches_of(part.analyse)) {
+    for (const Pattern* pattern : search.patterns) {
+      const SearchedIn place(search.file, pattern);
+      if (pattern->name.value != name || times_.count(place) == 0) continue;
+      add_seconds(place, values, of_any_file);
+      take({place});
+      for (const Rate& rate : rates_) take({place, rate.rate});
+    }
   }
+  return seconds.empty() ? of_any_file : seconds;
 }
 
 // Whether a file of the search was there when the workpackage ended.

@@ -131,9 +131,15 @@ class Scanner {
   Matches search(const ScannedFile& file, FileView& view, const Pattern& pattern, Regex& regex,
                  const MatchSinks& found);
   void add_stated(const MatchSinks& found) const;
-  // Adds the seconds of values that the journal kept, which does not say from which file.
-  void add_kept_seconds(const Analyse& analyse, const Pattern& time, const Statistics& values,
-                        StatedSeconds& seconds);
+  // The values that the journal kept of a workpackage for an analyse, all or those of a row of `rows`.
+  struct KeptPart {
+    const Analyse& analyse;
+    const WorkpackageView& workpackage;
+    int row = -1;  // -1: all
+  };
+  // The seconds that it kept of a time. An earlier version kept the values alone, not those of which
+  // file: then they are of all.
+  StatedSeconds kept_seconds(const KeptPart& part, const Pattern& time, const Statistics& values);
   const std::vector<FileSearch>& searches_of(const Analyse& analyse);
   Search& search_of(const Pattern* pattern);
   // Takes the values of a workpackage whose outputs are gone from the journal. False: it has none.

@@ -64,7 +64,8 @@ struct WorkpackageView {
   // The data that the journal kept of outputs that are gone or have changed. Null: they are there,
   // or nothing was kept.
   struct Kept {
-    // The samples by analyser, pattern and its definition_of().
+    // The samples by analyser, pattern and its definition_of(), definition_of_row() or
+    // definition_of_seconds().
     std::map<std::array<std::string, 3>, std::string> values;
     std::vector<std::string> absent;  // names and globs of which no file was there (EndedFile)
 

@@ -94,22 +94,33 @@ void take_samples(const Benchmark& benchmark, const Analyser& analyser, const Gr
       // Changed output is no measurement, and what the journal has kept stays.
       if (!group.members[i]->changes.empty()) continue;
       const Analyse* analyse = groups.find(group.members[i]->step);
-      for (const auto& [name, statistics] : group.of_member(i).found) {
-        if (analyse == nullptr || statistics.count() == 0) continue;
-        std::string& definition = definitions[{analyse, name}];
-        if (definition.empty()) definition = definition_of(benchmark, analyser, *analyse, name);
-        samples->push_back({group.members[i]->id, analyser.name.value, name, definition,
-                            statistics.first().str(), statistics.packed()});
-      }
-      int number = 0;
-      for (const MatchedRow& row : group.of_member(i).rows) {
-        for (const auto& [name, statistics] : row.found) {
-          samples->push_back({group.members[i]->id, analyser.name.value, name,
-                              definition_of_row(definitions.at({analyse, name}), analyser, number),
+      if (analyse == nullptr) continue;
+      const int id = group.members[i]->id;
+      const auto definition = [&](const std::string& name) -> const std::string& {
+        std::string& known = definitions[{analyse, name}];
+        if (known.empty()) known = definition_of(benchmark, analyser, *analyse, name);
+        return known;
+      };
+      const auto in_row = [&](const std::string& name, int row) {
+        return row < 0 ? definition(name) : definition_of_row(definition(name), analyser, row);
+      };
+      const auto take = [&](const Found& found, const StatedSeconds& seconds, int row) {
+        for (const auto& [name, statistics] : found) {
+          if (statistics.count() == 0) continue;
+          samples->push_back({id, analyser.name.value, name, in_row(name, row),
                               statistics.first().str(), statistics.packed()});
         }
-        ++number;
-      }
+        for (const auto& [time, stated] : seconds) {
+          const std::string& name = time.time.second->name.value;
+          const std::string text = fmt::format("{}", stated);
+          samples->push_back({id, analyser.name.value, name,
+                              definition_of_seconds(in_row(name, row), time), text, text});
+        }
+      };
+      const InFiles& files = group.of_member(i);
+      take(files.found, files.seconds, -1);
+      int number = 0;
+      for (const MatchedRow& row : files.rows) take(row.found, row.seconds, number++);
     }
   }
 }
