@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <set>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
@@ -95,26 +97,19 @@ void add_work(const Benchmark& run, Benchmark* benchmark) {
   benchmark->steps = run.steps;
 }
 
-// A parameter's value that the document gives otherwise has no place in it: a reference to another
-// value is right, and the run shows a part of what the document describes today.
-void forget_places(const Document& document, CheckOptions options, Sources sources,
-                   Benchmark* benchmark) {
+// The benchmark as the document describes it today, beside the run that was made. Null: the document
+// has patterns and results alone, or faults.
+std::shared_ptr<const Benchmark> benchmark_of_today(const Document& document, CheckOptions options,
+                                                    Sources sources, const std::string& name) {
   options.run = nullptr;
   Diagnostics ignored;
-  const std::optional<Workflow> own = check_document(document, options, sources, ignored);
-  if (!own) return;  // it has patterns and results alone
-  std::map<std::string, std::set<std::string>> values;
-  for (const Benchmark& one : own->benchmarks) {
-    if (one.name.value != benchmark->name.value) continue;
-    for (const Parameter& p : all_parameters(one)) values[p.name.value].insert(p.value.value);
+  std::optional<Workflow> own = check_document(document, options, sources, ignored);
+  if (!own) return nullptr;
+  for (Benchmark& one : own->benchmarks) {
+    if (one.name.value == name && !one.steps.empty())
+      return std::make_shared<const Benchmark>(std::move(one));
   }
-  for (auto& [name, set] : benchmark->parameter_sets) {
-    for (Parameter& p : set.parameters) {
-      const auto today = values.find(p.name.value);
-      if (today != values.end() && today->second != std::set<std::string>{p.value.value})
-        p.value.mark = {};
-    }
-  }
+  return nullptr;
 }
 
 void check_benchmark(const Benchmark& benchmark, const CheckOptions& options,
@@ -196,8 +191,10 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     workflow.benchmarks.back().rules = rules;
     for (Step& step : workflow.benchmarks.back().steps) step.kinds = options.kinds;
     if (options.run == nullptr) continue;
-    add_work(*options.run, &workflow.benchmarks.back());
-    if (!options.stored) forget_places(document, options, sources, &workflow.benchmarks.back());
+    Benchmark& benchmark = workflow.benchmarks.back();
+    add_work(*options.run, &benchmark);
+    if (!options.stored)
+      benchmark.today = benchmark_of_today(document, options, sources, benchmark.name.value);
   }
   used_tags.insert(files.used_tags().begin(), files.used_tags().end());
   // Names that tags removed from files of sets are not known one by one.

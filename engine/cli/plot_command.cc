@@ -237,7 +237,9 @@ bool keep_rows(const Settings& settings, const std::string& where, ResultTable* 
   const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(settings);
   Diagnostics diagnostics;
   std::vector<Record> kept;
-  for (const size_t i : matching_rows({where, {}}, table->rows, *evaluator, diagnostics).rows)
+  const Text condition{where, {}};
+  const RowCondition choice{condition, WithoutValue::leaves_out, "--where"};
+  for (const size_t i : matching_rows(choice, table->rows, *evaluator, diagnostics).rows)
     kept.push_back(std::move(table->rows[i]));
   table->rows = std::move(kept);
   find_types(table->rows, table->columns);

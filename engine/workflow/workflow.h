@@ -341,6 +341,9 @@ struct Benchmark {
   std::vector<Step> steps;          // file order
   std::vector<Analyser> analysers;  // file order
   std::vector<Result> results;
+  // The benchmark as a file describes it that defines a run's results anew (-u). A reference may be
+  // for points that only the run or only the file has. Null: there is no such file.
+  std::shared_ptr<const Benchmark> today;
 
   const Step* find_step(const std::string& step) const;
 };

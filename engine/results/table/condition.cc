@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
+#include <set>
+#include <string_view>
 
 #include "engine/base/text.h"
+#include "engine/python/tokens.h"
 #include "engine/python/value.h"
 
 namespace tally {
@@ -16,12 +20,8 @@ struct Sign {
   const char* text;
   Form form;
 };
-// Longer signs before their beginnings.
-constexpr Sign kSigns[] = {{"<=", Form::at_most},
-                           {">=", Form::at_least},
-                           {"==", Form::equal},
-                           {"<", Form::less},
-                           {">", Form::more}};
+constexpr Sign kSigns[] = {{"", Form::equal},      {"==", Form::equal}, {"<=", Form::at_most},
+                           {">=", Form::at_least}, {"<", Form::less},   {">", Form::more}};
 
 constexpr const char* kPlusMinus = "\xC2\xB1";  // the sign itself: ±
 
@@ -30,83 +30,100 @@ size_t find_tolerance(const std::string& text) {
   const size_t plus = text.find("+-");
   return plus != std::string::npos ? plus : text.find(kPlusMinus);
 }
-constexpr size_t kWidth = 2;
 
-std::optional<NumericCondition> tolerance_of(const std::string& text, size_t plus) {
-  std::string width(strip(text.substr(plus + kWidth)));
-  const bool percent = !width.empty() && width.back() == '%';
-  const std::optional<double> middle = finite_float(text.substr(0, plus));
-  const std::optional<double> size =
-      finite_float(percent ? width.substr(0, width.size() - 1) : std::string_view(width));
+// The text with spaces for what stands in quotes, in brackets and between `if` and `else`. *compares:
+// whether a comparison is left, or what joins them.
+std::string outermost(const std::string& text, bool* compares) {
+  static const std::set<std::string_view> signs = {
+      "<", ">", "<=", ">=", "==", "!=", "and", "or", "not", "in", "is"};
+  std::string out;
+  int depth = 0;
+  *compares = false;
+  for (const PythonToken& token : tokens_of(text)) {
+    const std::string_view one = token.text;
+    const bool quoted = token.kind == TokenKind::text;
+    const bool begins = quoted ? one.back() == '{' : is_one_of("([{", one.front()) || one == "if";
+    const bool ends = quoted ? one.front() == '}' : is_one_of(")]}", one.front()) || one == "else";
+    const bool inside = quoted || begins || ends || depth > 0;
+    out += inside ? std::string(one.size(), ' ') : std::string(one);
+    *compares = *compares || (!inside && signs.contains(one));
+    depth += (begins ? 1 : 0) - (ends ? 1 : 0);
+  }
+  return out;
+}
+
+// A condition: a sign with what is on both sides of it. The value stands before a comparison.
+struct Parts {
+  std::string sign;  // <=, ..., "..", "+-"; empty: a number, or Python, which is the second part
+  std::string first, second;
+};
+
+Parts parts_of(const std::string& condition) {
+  const std::string text(strip(condition));
+  for (const char* sign : {"<=", ">=", "==", "!=", "<", ">"}) {
+    if (starts_with(text, sign))
+      return {sign, {}, std::string(strip(std::string_view(text).substr(std::strlen(sign))))};
+  }
+  bool compares = false;
+  const std::string outer = outermost(text, &compares);
+  const size_t range = outer.find(".."), plus = find_tolerance(outer);
+  const bool is_range = range != std::string::npos;
+  const size_t at = is_range ? range : plus;
+  if (compares || at == std::string::npos) return {{}, {}, text};
+  return {is_range ? ".." : "+-", std::string(strip(text.substr(0, at))),
+          std::string(strip(text.substr(at + 2)))};
+}
+
+// Takes the sign off a width of 5%.
+bool take_percent(std::string* width) {
+  if (width->empty() || width->back() != '%') return false;
+  *width = strip(width->substr(0, width->size() - 1));
+  return true;
+}
+
+std::optional<NumericCondition> tolerance_of(const Parts& parts) {
+  std::string width = parts.second;
+  const bool percent = take_percent(&width);
+  const std::optional<double> middle = finite_float(parts.first), size = finite_float(width);
   if (!middle || !size) return {};
   const double half = percent ? std::fabs(*middle) * *size / 100 : *size;
-  return NumericCondition{Form::tolerance, *middle - half, *middle + half, width};
+  return NumericCondition{Form::tolerance, *middle - half, *middle + half, parts.second};
 }
 
 }  // namespace
 
 std::string condition_expression(const std::string& condition) {
-  std::string text(strip(condition));
-  for (const char* sign : {"<=", ">=", "==", "!=", "<", ">"}) {
-    if (starts_with(text, sign)) return "x " + text;
+  const Parts parts = parts_of(condition);
+  if (parts.sign == "..") return fmt::format("({}) <= x <= ({})", parts.first, parts.second);
+  if (parts.sign == "+-") {
+    std::string width = parts.second;
+    if (take_percent(&width)) width = fmt::format("abs({}) * ({}) / 100", parts.first, width);
+    return fmt::format("abs(x - ({})) <= ({})", parts.first, width);
   }
-  const size_t range = text.find("..");
-  if (range != std::string::npos) {
-    return fmt::format("({}) <= x <= ({})", text.substr(0, range), text.substr(range + 2));
-  }
-  const size_t plus = find_tolerance(text);
-  if (plus != std::string::npos) {
-    std::string middle(strip(text.substr(0, plus)));
-    std::string tolerance(strip(text.substr(plus + kWidth)));
-    if (!tolerance.empty() && tolerance.back() == '%') {
-      tolerance.pop_back();
-      tolerance = fmt::format("abs({}) * ({}) / 100", middle, tolerance);
-    }
-    return fmt::format("abs(x - ({})) <= ({})", middle, tolerance);
-  }
-  if (python_float(text)) return "x == " + text;
-  return text;
+  if (!parts.sign.empty()) return "x " + std::string(strip(condition));
+  return python_float(parts.second) ? "x == " + parts.second : parts.second;
 }
 
 std::optional<NumericCondition> numeric_condition(const std::string& condition) {
-  const std::string text(strip(condition));
+  const Parts parts = parts_of(condition);
+  if (parts.sign == "+-") return tolerance_of(parts);
+  const std::optional<double> high = finite_float(parts.second);
+  if (!high) return {};
+  if (parts.sign == "..") {
+    const std::optional<double> low = finite_float(parts.first);
+    return low ? std::optional(NumericCondition{Form::range, *low, *high, {}}) : std::nullopt;
+  }
   for (const Sign& sign : kSigns) {
-    if (!starts_with(text, sign.text)) continue;
-    const std::optional<double> bound = finite_float(text.substr(std::string(sign.text).size()));
-    if (!bound) return {};
-    return NumericCondition{sign.form, *bound, *bound, {}};
+    if (parts.sign == sign.text) return NumericCondition{sign.form, *high, *high, {}};
   }
-  const size_t range = text.find("..");
-  if (range != std::string::npos) {
-    const std::optional<double> low = finite_float(text.substr(0, range));
-    const std::optional<double> high = finite_float(text.substr(range + 2));
-    if (!low || !high) return {};
-    return NumericCondition{Form::range, *low, *high, {}};
-  }
-  const size_t plus = find_tolerance(text);
-  if (plus != std::string::npos) return tolerance_of(text, plus);
-  if (const std::optional<double> value = finite_float(text))
-    return NumericCondition{Form::equal, *value, *value, {}};
   return {};
 }
 
 std::vector<std::string> condition_bounds(const std::string& condition) {
-  const std::string text(strip(condition));
-  const auto part = [&](size_t at, size_t count = std::string::npos) {
-    return std::string(strip(std::string_view(text).substr(at, count)));
-  };
-  for (const char* sign : {"<=", ">=", "==", "!=", "<", ">"}) {
-    if (starts_with(text, sign)) return {part(std::string_view(sign).size())};
-  }
-  const size_t range = text.find("..");
-  if (range != std::string::npos) return {part(0, range), part(range + 2)};
-  const size_t plus = find_tolerance(text);
-  if (plus != std::string::npos) {
-    std::string width = part(plus + kWidth);
-    if (!width.empty() && width.back() == '%') width = strip(width.substr(0, width.size() - 1));
-    return {part(0, plus), width};
-  }
-  if (python_float(text)) return {text};
+  Parts parts = parts_of(condition);
+  if (parts.sign == "+-") take_percent(&parts.second);
+  if (parts.sign == ".." || parts.sign == "+-") return {parts.first, parts.second};
+  if (!parts.sign.empty() || python_float(parts.second)) return {parts.second};
   return {};
 }
 

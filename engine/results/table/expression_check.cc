@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "engine/results/table/marks.h"
 #include "engine/results/table/result_table.h"
 #include "engine/results/table/shown_expression.h"
+#include "engine/workflow/table_names.h"
 #include "engine/workpackage/outcome.h"
 
 namespace tally {
@@ -208,6 +211,58 @@ void check_identity(const std::vector<Expression>& expressions, Diagnostics& dia
   }
 }
 
+// Behind the parts of a text that are taken from `at` on: [0], .split('-')[0]. `at`: there are none.
+size_t end_of_parts(const std::vector<PythonToken>& tokens, size_t at) {
+  static const std::set<std::string_view> functions = {
+      "split",  "rsplit", "partition", "rpartition",   "strip",        "lstrip",
+      "rstrip", "lower",  "upper",     "removeprefix", "removesuffix", "replace"};
+  const auto is = [&](size_t i, std::string_view text) {
+    return i < tokens.size() && tokens[i].text == text;
+  };
+  for (;;) {
+    const bool called = is(at, ".") && at + 1 < tokens.size() &&
+                        functions.contains(tokens[at + 1].text) && is(at + 2, "(");
+    if (!called && !is(at, "[")) return at;
+    if (called) at += 2;
+    int depth = 0;
+    do {
+      depth += is_one_of("([{", tokens[at].text.front()) ? 1 : 0;
+      depth -= is_one_of(")]}", tokens[at].text.front()) ? 1 : 0;
+      ++at;
+    } while (depth > 0 && at < tokens.size());
+  }
+}
+
+// `n[0] == 4`: a part of a text is a text, also where the whole would be a number beside numbers.
+void check_parts_of_texts(const Benchmark& benchmark, const std::vector<Expression>& expressions,
+                          Diagnostics& diagnostics) {
+  for (const Expression& expression : expressions) {
+    std::vector<PythonToken> tokens = tokens_of(expression.text.value);
+    std::erase_if(tokens, [](const PythonToken& token) { return token.kind == TokenKind::space; });
+    const auto equals = [&](size_t i) {
+      return i < tokens.size() && (tokens[i].text == "==" || tokens[i].text == "!=");
+    };
+    const auto is_number = [&](size_t i) {
+      return i < tokens.size() && tokens[i].kind == TokenKind::number;
+    };
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (tokens[i].kind != TokenKind::word) continue;
+      const size_t end = end_of_parts(tokens, i + 1);
+      const bool beside =
+          (equals(end) && is_number(end + 1)) || (i > 1 && equals(i - 1) && is_number(i - 2));
+      if (end == i + 1 || !beside || !text_named(benchmark, std::string(tokens[i].text), {}))
+        continue;
+      std::string part;
+      for (size_t k = i; k < end; ++k) part += tokens[k].text;
+      diagnostics.error(
+          expression.text.mark,
+          fmt::format("{}: {} is a text, which equals no number", expression.what, part),
+          fmt::format("compare it with a text, or write int({})", part));
+      break;
+    }
+  }
+}
+
 }  // namespace
 
 void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& evaluator,
@@ -221,7 +276,10 @@ void check_expressions(const Benchmark& benchmark, bool parameters, Evaluator& e
     return strip(text).empty() || text == "true" || text == "false";
   });
   check_all(found, evaluator, diagnostics);
-  if (benchmark.rules.own_columns) check_identity(found, diagnostics);
+  if (benchmark.rules.own_columns) {
+    check_identity(found, diagnostics);
+    check_parts_of_texts(benchmark, found, diagnostics);
+  }
   for (const Result& result : benchmark.results) {
     for (const auto& output : result.outputs) {
       if (status_is_ours(benchmark))

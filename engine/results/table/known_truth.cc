@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "engine/base/text.h"
@@ -31,16 +33,16 @@ Truth both(Truth a, Truth b) {
   return a == Truth::yes && b == Truth::yes ? Truth::yes : Truth::open;
 }
 
-KnownValue number_of(double number) {
+KnownValue number_of(Value number) {
   KnownValue value;
   value.kind = Kind::number;
   value.known = true;
-  value.number = number;
+  value.number = std::move(number);
   return value;
 }
 // A number of the expression, as it is written: 0x10.
-KnownValue written_number(std::string text, double number) {
-  KnownValue value = number_of(number);
+KnownValue written_number(std::string text, Value number) {
+  KnownValue value = number_of(std::move(number));
   value.text = std::move(text);
   return value;
 }
@@ -52,11 +54,25 @@ KnownValue text_value(std::string text) {
   return value;
 }
 
+Value negative_of(const Value& number) {
+  if (std::holds_alternative<double>(number.data)) return {-number.as_double()};
+  return integer_value(as_big(number) * BigInt(-1));
+}
+
+// Whether numbers are compared here as in Python, which compares a whole number with a float without
+// rounding it.
+bool are_compared(const Value& x, const Value& y) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  const auto is_float = [](const Value& one) { return std::holds_alternative<double>(one.data); };
+  return is_float(x) == is_float(y) || std::fabs(x.as_double()) < kExact ||
+         std::fabs(y.as_double()) < kExact || x.nan() || y.nan();
+}
+
 Truth truth_of(const KnownValue& value) {
   if (value.kind == Kind::list) return as_truth(!value.items.empty());
   if (!value.known) return Truth::open;
-  if (value.beside_numbers) return as_truth(*value.beside_numbers != 0);
-  return as_truth(value.kind == Kind::number ? value.number != 0 : !value.text.empty());
+  if (value.beside_numbers) return as_truth(value.beside_numbers->as_double() != 0);
+  return as_truth(value.kind == Kind::number ? value.number.as_double() != 0 : !value.text.empty());
 }
 
 class TruthReader {
@@ -85,7 +101,8 @@ class TruthReader {
     return found;
   }
   static KnownValue value_of(Truth truth) {
-    KnownValue value = truth == Truth::open ? KnownValue() : number_of(truth == Truth::yes ? 1 : 0);
+    KnownValue value =
+        truth == Truth::open ? KnownValue() : number_of({truth == Truth::yes ? 1LL : 0LL});
     value.is_truth = true;
     return value;
   }
@@ -290,8 +307,9 @@ class TruthReader {
     KnownValue value = single(tokens_[at_++]);
     if (!negative) return value;
     if (value.kind != Kind::number || !value.known) return {};
-    return value.name.empty() ? written_number("-" + value.text, -value.number)
-                              : number_of(-value.number);
+    Value number = negative_of(value.number);
+    return value.name.empty() ? written_number("-" + value.text, std::move(number))
+                              : number_of(std::move(number));
   }
   // A set or a mapping.
   KnownValue in_braces() {
@@ -339,13 +357,13 @@ class TruthReader {
     }
     if (c == '$') {
       const KnownValue value = values_(std::string(dollar_name(token)));
-      const std::optional<double> number = python_float(value.text);
-      return value.known && number ? number_of(*number) : KnownValue();
+      std::optional<Value> number = number_in(value.text);
+      return value.known && number ? number_of(*std::move(number)) : KnownValue();
     }
     if (token == "True" || token == "False") return value_of(as_truth(token == "True"));
     const bool digits = is_one_of("0123456789.", c);
-    const std::optional<Value> number = digits ? number_in(token) : std::nullopt;
-    if (number) return written_number(token, number->as_double());
+    std::optional<Value> number = digits ? number_in(token) : std::nullopt;
+    if (number) return written_number(token, *std::move(number));
     const bool name = !digits && std::ranges::all_of(token, is_word_char);
     return name ? values_(token) : KnownValue();
   }
@@ -373,7 +391,8 @@ class TruthReader {
   }
   Truth equal(const KnownValue& a, const KnownValue& b) {
     if (!is_plain(a) || !is_plain(b)) return Truth::open;
-    const std::optional<double> x = as_number(a, b), y = as_number(b, a);
+    const std::optional<Value> x = as_number(a, b), y = as_number(b, a);
+    if (x && y && !are_compared(*x, *y)) return Truth::open;
     if (x && y) {
       // Beside a number of which a text is another form, it could be either: an error.
       const bool same =
@@ -389,7 +408,7 @@ class TruthReader {
     return as_truth(a.kind == Kind::number ? a.number == b.number : a.text == b.text);
   }
   // The number that `a` is beside `b`: a text is one beside numbers and beside such texts.
-  static std::optional<double> as_number(const KnownValue& a, const KnownValue& b) {
+  static std::optional<Value> as_number(const KnownValue& a, const KnownValue& b) {
     if (a.kind == Kind::number) return a.known ? std::optional(a.number) : std::nullopt;
     return b.kind == Kind::number || b.beside_numbers ? a.beside_numbers : std::nullopt;
   }
@@ -401,19 +420,19 @@ class TruthReader {
   }
   Truth ordered(const KnownValue& a, const std::string& sign, const KnownValue& b) {
     if (!is_plain(a) || !is_plain(b)) return Truth::open;
-    const auto compare = [&](const auto& x, const auto& y) {
-      if (sign == "<=") return x <= y;
-      if (sign == ">=") return x >= y;
-      return sign == "<" ? x < y : x > y;
+    const auto compare = [&](const Value& x, const Value& y) {
+      const bool equal = sign.size() == 2 && x == y;
+      return equal || (sign.front() == '<' ? less(x, y) : less(y, x));
     };
-    const std::optional<double> x = as_number(a, b), y = as_number(b, a);
-    if (x && y) return as_truth(compare(*x, *y));
+    const std::optional<Value> x = as_number(a, b), y = as_number(b, a);
+    if (x && y) return are_compared(*x, *y) ? as_truth(compare(*x, *y)) : Truth::open;
     if (a.kind != b.kind && !a.beside_numbers && !b.beside_numbers) {
       note_mixed(a, b);  // an error of Python
       return Truth::no;
     }
     if (a.kind != b.kind || !a.known || !b.known) return Truth::open;
-    return as_truth(a.kind == Kind::number ? compare(a.number, b.number) : compare(a.text, b.text));
+    return as_truth(a.kind == Kind::number ? compare(a.number, b.number)
+                                           : compare(Value{a.text}, Value{b.text}));
   }
   void note_mixed(const KnownValue& a, const KnownValue& b) {
     const KnownValue& number = a.kind == Kind::number ? a : b;
@@ -449,10 +468,24 @@ bool begins_format(const PythonToken& token) {
 KnownValue known_text(const std::string& name, const std::string& text) {
   KnownValue value = text_value(text);
   value.name = name;
-  if (const std::optional<Value> number = number_in(text)) {
-    value.beside_numbers = number->as_double();
+  if (std::optional<Value> number = number_in(text)) {
     value.same_form = number->str() == text;
+    value.beside_numbers = *std::move(number);
   }
+  return value;
+}
+
+KnownValue known_value(const std::string& name, const std::string& text, ValueType type) {
+  if (type == ValueType::string) return known_text(name, text);
+  std::optional<Value> number;
+  if (type == ValueType::integer) {
+    number = number_in(text);
+  } else if (const std::optional<double> one = python_float(text)) {
+    number = Value{*one};
+  }
+  KnownValue value = number ? written_number(text, *std::move(number)) : KnownValue();
+  value.name = name;
+  value.text = text;
   return value;
 }
 

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/python/value.h"
+
 namespace tally {
 
 enum class Truth { no, yes, open };
@@ -22,12 +24,12 @@ struct KnownValue {
   };
   Kind kind = Kind::open;
   bool known = false;
-  double number = 0;
+  Value number;
   std::string text;  // also of a number: as it is written
   std::vector<KnownValue> items;
   std::string name;  // whose value it is; empty: a literal
   // The number that a text of a name is beside numbers.
-  std::optional<double> beside_numbers = {};
+  std::optional<Value> beside_numbers = {};
   bool same_form = true;  // the text is that number's own: 10, and not 010
   bool is_truth = false;  // True, False or the result of a comparison
   bool no_truth = false;  // an open value that is a number or a text, as x - 1 or abs(x)
@@ -37,6 +39,8 @@ struct KnownValue {
 // The value that a text of a name has in a condition: a text, and beside numbers the number that it
 // reads as (engine/python/guarded_literal.h).
 KnownValue known_text(const std::string& name, const std::string& text);
+// The value of a parameter of this type, by its text. A text that is no number may be anything.
+KnownValue known_value(const std::string& name, const std::string& text, ValueType type);
 
 using KnownValues = std::function<KnownValue(const std::string& name)>;
 

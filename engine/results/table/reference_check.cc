@@ -237,19 +237,6 @@ std::vector<Choice> choices_in(const Benchmark& benchmark, const std::string& te
   return choices;
 }
 
-KnownValue known_value(const Choice& choice, size_t index) {
-  if (choice.type == ValueType::string) return known_text(choice.name, choice.values[index]);
-  KnownValue value;
-  value.name = choice.name;
-  value.text = choice.values[index];
-  if (const std::optional<double> number = python_float(value.text)) {
-    value.kind = KnownValue::Kind::number;
-    value.known = true;
-    value.number = *number;
-  }
-  return value;
-}
-
 // Why the expression is false for all values of its parameters, a clause; empty if it is not.
 std::string choice_fault(const std::vector<Choice>& choices, const ConditionCheck& conditions,
                          const std::string& text) {
@@ -262,7 +249,8 @@ std::string choice_fault(const std::vector<Choice>& choices, const ConditionChec
     std::map<std::string, KnownValue> row;
     size_t rest = i;
     for (const Choice& choice : choices) {
-      row[choice.name] = known_value(choice, rest % choice.values.size());
+      row[choice.name] =
+          known_value(choice.name, choice.values[rest % choice.values.size()], choice.type);
       rest /= choice.values.size();
     }
     const KnownValues values = [&](const std::string& name) {
@@ -290,6 +278,16 @@ std::string where_fault(const Benchmark& benchmark, const ConditionCheck& condit
   return choice_fault(choices_in(benchmark, text), conditions, text);
 }
 
+// The same of a run whose results a file defines anew: neither the run nor the file may have such a row.
+std::string where_fault(const Benchmark& benchmark, const Table& table, const std::string& where) {
+  std::string why = where_fault(benchmark, ConditionCheck(benchmark, table), where);
+  if (why.empty() || benchmark.today == nullptr) return why;
+  const std::string today =
+      where_fault(*benchmark.today, ConditionCheck(*benchmark.today, table), where);
+  if (today.empty() || today == why) return today;
+  return fmt::format("{} in the run, and {} in the file", why, today);
+}
+
 }  // namespace
 
 void check_reference_conditions(const Benchmark& benchmark, Diagnostics& diagnostics) {
@@ -302,7 +300,7 @@ void check_reference_conditions(const Benchmark& benchmark, Diagnostics& diagnos
                                       reference.condition.value, reference.column.value, why),
                           "write, for example, `<= 560`, `10 .. 20` or `34000 +- 5%`");
       }
-      if (const std::string why = where_fault(benchmark, conditions, reference.where.value);
+      if (const std::string why = where_fault(benchmark, *table, reference.where.value);
           !why.empty()) {
         diagnostics.error(reference.where.mark,
                           fmt::format("the reference of '{}' chooses no row by '{}': {}",

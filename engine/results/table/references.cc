@@ -26,6 +26,11 @@ std::string value_key(const Table& table, const Reference& reference) {
   return column_key(table.columns[static_cast<size_t>(reference.column_index)]);
 }
 
+RowCondition where_of(const Reference& reference) {
+  return {reference.where, WithoutValue::leaves_out,
+          fmt::format("'where' of a reference of '{}'", reference.column.value)};
+}
+
 std::string shown_value(const Table& table, const std::string& key, const Value& value) {
   std::string text;
   for (const Column& column : table.columns) {
@@ -100,7 +105,7 @@ class ReferenceCheck {
     if (!applies(reference)) return;
     miss_missing_rows(reference);
     const std::vector<size_t> positions =
-        matching_rows_or_failed(reference.where, rows_, evaluator_, diagnostics_).rows;
+        matching_rows_or_failed(where_of(reference), rows_, evaluator_, diagnostics_).rows;
     if (positions.empty()) {
       const std::string& where = reference.where.value;
       miss(reference, {key},
@@ -141,7 +146,8 @@ class ReferenceCheck {
   // A row that is not there, because a workpackage before it failed or has not ended, has no value.
   void miss_missing_rows(const Reference& reference) {
     if (out_.missing.empty()) return;
-    const std::vector<bool> chosen = may_choose(reference.where, rows_, out_.missing, evaluator_);
+    const std::vector<bool> chosen =
+        may_choose(where_of(reference), rows_, out_.missing, evaluator_);
     int count = 0;
     const Record* first = nullptr;
     for (size_t i = 0; i < out_.missing.size(); ++i) {
@@ -273,7 +279,7 @@ std::set<size_t> rows_that_miss(const Table& table, const std::vector<Record>& r
   std::set<size_t> missing;
   for (const Reference& reference : table.references) {
     const std::string key = value_key(table, reference);
-    for (const size_t i : matching_rows(reference.where, rows, evaluator, diagnostics).rows) {
+    for (const size_t i : matching_rows(where_of(reference), rows, evaluator, diagnostics).rows) {
       if (rows[i].values.find(key) == nullptr) missing.insert(i);
     }
   }

@@ -193,9 +193,9 @@ std::vector<bool> ResultTables::filter(const Text& filter, const Table* table,
   if (strip(filter.value).empty()) return stays;
   Matching matching =
       benchmark_.rules.filters_keep_failed_rows
-          ? matching_rows_or_failed(filter, out.rows, evaluator_, diagnostics_,
-                                    WithoutValue::text_in_quotes)
-          : matching_rows(filter, out.rows, evaluator_, diagnostics_, WithoutValue::text);
+          ? matching_rows_or_failed({filter, WithoutValue::text_in_quotes}, out.rows, evaluator_,
+                                    diagnostics_)
+          : matching_rows({filter, WithoutValue::text}, out.rows, evaluator_, diagnostics_);
   size_t dropped = matching.lacking.size();
   if (table != nullptr && !table->references.empty() && dropped != 0) {
     const std::set<size_t> missing = rows_that_miss(*table, out.rows, evaluator_, diagnostics_);
@@ -226,7 +226,7 @@ std::vector<bool> ResultTables::filter(const Text& filter, const Table* table,
 void ResultTables::filter_missing(const Text& filter, ResultTable& out) const {
   if (out.missing.empty() || strip(filter.value).empty()) return;
   const std::vector<bool> shown =
-      may_choose(filter, out.rows, out.missing, evaluator_, WithoutValue::text_in_quotes);
+      may_choose({filter, WithoutValue::text_in_quotes}, out.rows, out.missing, evaluator_);
   std::vector<Record> kept;
   for (size_t i = 0; i < shown.size(); ++i)
     if (shown[i]) kept.push_back(std::move(out.missing[i]));

@@ -12,8 +12,10 @@
 
 namespace tally {
 
-Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Evaluator& evaluator,
-                       Diagnostics& diagnostics, WithoutValue without) {
+Matching matching_rows(const RowCondition& condition, const std::vector<Record>& rows,
+                       Evaluator& evaluator, Diagnostics& diagnostics) {
+  const Text& filter = condition.text;
+  const WithoutValue without = condition.without;
   Matching matching;
   if (strip(filter.value).empty()) {
     for (size_t i = 0; i < rows.size(); ++i) matching.rows.push_back(i);
@@ -45,11 +47,11 @@ Matching matching_rows(const Text& filter, const std::vector<Record>& rows, Eval
     }
   }
   if (failed != 0) {
-    diagnostics.error(filter.mark,
-                      fmt::format("the filter \"{}\" could not be evaluated for {} of {} "
-                                  "rows: {}",
-                                  shown_expression(filter.value), failed, rows.size(), why),
-                      hint);
+    diagnostics.error(
+        filter.mark,
+        fmt::format("{} \"{}\" could not be evaluated for {} of {} rows: {}", condition.called,
+                    shown_expression(filter.value), failed, rows.size(), why),
+        hint);
   }
   return matching;
 }
@@ -62,7 +64,7 @@ KnownValue known_cell(const std::string& name, const Value* value) {
   if (!value->number()) return known_text(name, value->str());
   known.kind = KnownValue::Kind::number;
   known.known = true;
-  known.number = value->as_double();
+  known.number = *value;
   known.text = value->str();
   known.name = name;
   return known;
@@ -79,13 +81,12 @@ bool is_left_out(const std::string& filter, const Record& row) {
 
 }  // namespace
 
-Matching matching_rows_or_failed(const Text& filter, const std::vector<Record>& rows,
-                                 Evaluator& evaluator, Diagnostics& diagnostics,
-                                 WithoutValue without) {
-  Matching matching = matching_rows(filter, rows, evaluator, diagnostics, without);
+Matching matching_rows_or_failed(const RowCondition& condition, const std::vector<Record>& rows,
+                                 Evaluator& evaluator, Diagnostics& diagnostics) {
+  Matching matching = matching_rows(condition, rows, evaluator, diagnostics);
   std::vector<size_t> lacking;
   for (const size_t i : matching.lacking) {
-    const bool stays = !rows[i].measured() && !is_left_out(filter.value, rows[i]);
+    const bool stays = !rows[i].measured() && !is_left_out(condition.text.value, rows[i]);
     (stays ? matching.rows : lacking).push_back(i);
   }
   matching.lacking = std::move(lacking);
@@ -156,13 +157,12 @@ size_t take_run(Order& order, size_t from, size_t to, const RowOrder& before) {
 
 }  // namespace
 
-std::vector<bool> may_choose(const Text& condition, const std::vector<Record>& rows,
-                             const std::vector<Record>& missing, Evaluator& evaluator,
-                             WithoutValue without) {
+std::vector<bool> may_choose(const RowCondition& condition, const std::vector<Record>& rows,
+                             const std::vector<Record>& missing, Evaluator& evaluator) {
   std::vector<Record> all = rows;
   all.insert(all.end(), missing.begin(), missing.end());
   Diagnostics failures;
-  const Matching found = matching_rows_or_failed(condition, all, evaluator, failures, without);
+  const Matching found = matching_rows_or_failed(condition, all, evaluator, failures);
   std::vector<bool> chosen(missing.size(), failures.has_errors());
   for (const size_t row : found.rows) {
     if (row >= rows.size()) chosen[row - rows.size()] = true;

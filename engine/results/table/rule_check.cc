@@ -10,28 +10,12 @@
 #include <vector>
 
 #include "engine/plan/planned_run.h"
-#include "engine/python/value.h"
 #include "engine/results/table/known_truth.h"
 #include "engine/results/table/shown_expression.h"
 #include "engine/workpackage/values.h"
 
 namespace tally {
 namespace {
-
-// The value of a point's parameter as a rule sees it.
-KnownValue value_in_rule(const std::string* text, const Parameter& parameter) {
-  KnownValue value;
-  if (text == nullptr) return value;
-  if (parameter.type == ValueType::string) return known_text(parameter.name.value, *text);
-  const std::optional<double> number = python_float(*text);
-  if (!number) return value;
-  value.name = parameter.name.value;
-  value.kind = KnownValue::Kind::number;
-  value.known = true;
-  value.number = *number;
-  value.text = *text;
-  return value;
-}
 
 // The first rule of the step that is false for the workpackage. Null: none is known to be.
 // `mixed`: see known_truth().
@@ -41,10 +25,9 @@ const Text* false_rule(PlannedRun& planned, const Step& step, const Workpackage&
   const WorkpackageValues values(benchmark, planned.run.expander(), workpackage);
   const KnownValues known = [&](const std::string& name) {
     for (const Binding& b : workpackage.point.bindings) {
-      if (planned.run.texts()[b.name] == name)
-        return value_in_rule(
-            planned.run.expander().is_final(b) ? &planned.run.texts()[b.value] : nullptr,
-            planned.run.expander().definition(b));
+      if (planned.run.texts()[b.name] == name && planned.run.expander().is_final(b))
+        return known_value(name, planned.run.texts()[b.value],
+                           planned.run.expander().definition(b).type);
     }
     return KnownValue();
   };

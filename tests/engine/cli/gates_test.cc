@@ -271,6 +271,44 @@ TEST_CASE("references of a file of `result -u` to points that the run does not h
   CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
 }
 
+TEST_CASE("references of a file of `result -u` are for points of the run or of the file") {
+  struct Case {
+    const char* today;  // the values of n; the run has 1 and 2
+    const char* where;
+    int code;
+    const char* says;
+  };
+  const Case cases[] = {
+      {"3", "n == 99", 2, "chooses no row by 'n == 99': 'n' is 1, 2 in the run, and 'n' is 3 in"},
+      {"1,2,3", "n > 20", 2, "'n' is 1, 2 in the run, and 'n' is 1, 2, 3 in the file"},
+      {"1", "n == 99", 2, "'n' is 1 in the file"},
+      {"1,2", "n == 99", 2, "chooses no row by 'n == 99': 'n' is 1, 2\n"},
+      {"1,2,3", "n == 3", 5, "no row with n == 3 has a value of 'v' to compare"},
+      {"3", "n == 2", 0, ""},
+      {"3", "n == 3", 5, "no row with n == 3"},
+      {"3", "n in (7, 2)", 0, ""},
+      {"${jube_benchmark_id}", "n == 99", 5, "no row with n == 99"}};
+  const Shell shell;
+  shell.file("b.yaml", bench("{column: v, _: '> 1'}"));
+  CHECK(shell.tally("-q run b.yaml").code == 0);
+  for (const Case& one : cases) {
+    for (const char* action : {"", ", action: expect_fail"}) {
+      CAPTURE(one.today);
+      CAPTURE(one.where);
+      CAPTURE(action);
+      std::string text =
+          bench("{column: v, _: '> 1', where: '" + std::string(one.where) + "'" + action + "}");
+      text.replace(text.find("\"1,2\""), 5, "\"" + std::string(one.today) + "\"");
+      shell.file("u.yaml", text);
+      const Ran ran = shell.tally("result run -u u.yaml");
+      const bool met = one.code == 0, error = one.code == 2;
+      const int code = *action == 0 || error ? one.code : met ? 5 : 0;
+      CHECK_MESSAGE(ran.code == code, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.err, one.says), ran.err);
+    }
+  }
+}
+
 TEST_CASE("references: `where` of parameters with plain values that is false for each row") {
   const std::string head =
       "name: b\noutpath: run\nparameterset: {name: p, parameter: [{name: u, _: \"1,2\"}, {name: n, "
@@ -418,6 +456,80 @@ TEST_CASE("references: actions and platforms are said") {
   CHECK_MESSAGE(
       has(mean.err, "hint: write one of median, mad, cv, p05, p95, ci_low, ci_high, n, outliers\n"),
       mean.err);
+}
+
+TEST_CASE("references: whole numbers are compared as Python does, however large they are") {
+  const char* const meets[] = {"n > 9007199254740992",   "n == 9007199254740993",
+                               "n != 9007199254740992",  "n >= 9007199254740993",
+                               "9007199254740992 < n",   "n in (9007199254740993, 4)",
+                               "$n == 9007199254740993", "n > 9007199254740992.0"};
+  const char* const never[] = {"n == 9007199254740992", "n > 9007199254740993",
+                               "n == 9007199254740994", "-n == -9007199254740992"};
+  for (const char* type : {"type: int, ", ""}) {
+    const auto validated = [&](const char* condition) {
+      const Shell shell;
+      std::string text = bench("{column: v, _: '> 0', where: '" + std::string(condition) + "'}");
+      text.replace(text.find("type: int, _: \"1,2\""), 19,
+                   std::string(type) + "_: '9007199254740993,5'");
+      shell.file("b.yaml", text);
+      return shell.tally("validate b.yaml");
+    };
+    for (const char* condition : meets) {
+      CAPTURE(condition);
+      const Ran ran = validated(condition);
+      CHECK_MESSAGE(ran.code == 0, ran.err);
+    }
+    for (const char* condition : never) {
+      CAPTURE(condition);
+      const Ran ran = validated(condition);
+      CHECK_MESSAGE(ran.code == 2, ran.err);
+    }
+  }
+}
+
+TEST_CASE("references: a sign of a range or a tolerance in a comparison is none") {
+  struct Case {
+    const char* condition;
+    int code;  // of v, which is 10.5 and 20.5
+  };
+  const Case cases[] = {
+      {"x > 100 +-99", 0},
+      {"x > 10 +-1", 0},
+      {"x > 21 +-1", 5},
+      {"n == +-1", 5},
+      {"n != +-1", 0},
+      {"x < 21 and n > 3 +-3", 0},
+      {"str(x) != \"1..5\"", 0},
+      {"x in [10.5, 20 +-2, 20.5]", 0},
+      {"not x == 3 +-2", 0},
+      {"15 +-6", 0},
+      {"15 +-5", 5},
+      {"max(n, 15) +- 40%", 0},
+      {"(10 if n == 1 else 20) +- 1", 0},
+      {"10 if n == 1 else 20 +- 1", 0},
+      {"10 if n == 1 else 20 \xC2\xB1 5%", 0},
+      {"10 if n == 1 else 22 +- 1", 5},
+      {"5 + 5 .. 7 * 3", 0},
+      {"10 .. 20", 5},
+  };
+  const Shell shell;
+  for (const Case& one : cases) {
+    CAPTURE(one.condition);
+    shell.clear();
+    shell.file("b.yaml", bench("{column: v, _: '" + std::string(one.condition) + "'}"));
+    const Ran ran = shell.tally("-q run b.yaml");
+    CHECK_MESSAGE(ran.code == one.code, (ran.out + ran.err));
+  }
+}
+
+TEST_CASE("references: `where` that cannot be evaluated is named") {
+  const Shell shell;
+  std::string text = bench("{column: v, _: '> 0', where: 'str(v)[9] == \"1\"'}");
+  shell.file("b.yaml", text);
+  const Ran ran = shell.tally("-q run b.yaml");
+  CHECK(ran.code != 0);
+  CHECK_MESSAGE(has(ran.err, "'where' of a reference of 'v' \"str(v)[9] == "), ran.err);
+  CHECK_MESSAGE(!has(ran.err, "filter"), ran.err);
 }
 
 TEST_CASE("references: `where` ends with a comment, or shifts bits") {

@@ -405,9 +405,10 @@ TEST_CASE("a name needs a type in each analyser whose rows are shown") {
     CHECK(validated(two_analysers(columns)) == 2);
     CHECK(validated(two_analysers(columns, "an")) == 2);
     CHECK(validated(two_analysers(columns, "an2")) == 0);
-    // What a filter leaves, and whether there are rows, is known after the run.
-    CHECK(validated(two_analysers("filter: \"jube_step_name == 's2'\", " + columns)) == 0);
-    CHECK(validated(two_analysers(columns, "[an, an2]", "active: '$a == 5', ")) == 0);
+    // A filter would leave rows out, or cells empty, without a word, and so would rows that are there.
+    CHECK(validated(two_analysers("filter: \"jube_step_name == 's2'\", " + columns)) == 2);
+    CHECK(validated(two_analysers(columns, "[an, an2]", "active: '$a == 4', ")) == 2);
+    CHECK(validated(two_analysers(columns, "[an, an2]", "active: 'false', ")) == 0);
     std::string text = two_analysers(columns);
     text.insert(text.find("name: w, _:") + 9, "type: int, ");
     CHECK(validated(text) == 0);
@@ -421,6 +422,17 @@ TEST_CASE("a name needs a type in each analyser whose rows are shown") {
     CHECK(validated(text) == 0);
     text.replace(text.find("use: q2, _: stdout"), 18, "use: q, _: stdout");
     CHECK(validated(text) == 2);
+  }
+  for (const char* table :
+       {"filter: 'a == 8', column: [a, {_: w_avg, null_value: '-'}]",
+        "filter: 'w > 0', column: [a, {_: w, statistic: median, better: higher}]",
+        "filter: 'w_avg > 0', column: [a, w]", "filter: '$w_max > 0', column: [a, w]",
+        "column: [a, {_: w, reference: {_: '> 9', where: 'w_max > 1'}}]",
+        "column: [a, {_: w, reference: {_: '> 9', of: median, where: 'a == 8'}}]",
+        "column: [a, {_: w, reference: {_: 'x > w_min', where: 'a == 8'}}]"}) {
+    CAPTURE(table);
+    CHECK(validated(two_analysers(table, "[an, an2]", "repeat: 2, ")) == 2);
+    CHECK(validated(two_analysers(table, "an2")) == 0);
   }
   for (const char* column : {"w_cnt", "w_last", "w", "{_: e, expression: 'w * 2'}"}) {
     CAPTURE(column);
@@ -661,6 +673,45 @@ TEST_CASE("`is` with a number or a text has a note of its own") {
       CHECK_MESSAGE(!has(ran.err, "SyntaxWarning"), ran.err);
       CHECK_MESSAGE(has(ran.err, "does not compare values") == (one.says != nullptr), ran.err);
       if (one.says != nullptr) CHECK_MESSAGE(has(ran.err, one.says), ran.err);
+    }
+  }
+}
+
+TEST_CASE("a part of a text equals no number, and validate says so") {
+  const Shell shell;
+  const char* const wrong[] = {"a[0] == 4",
+                               "4 == a[0]",
+                               "a[0] != 4",
+                               "a[:1] == 4",
+                               "a.split('x')[0] == 4",
+                               "w[0] == 4",
+                               "a.strip() == 4.0",
+                               "a == '4' or a[0] == 4"};
+  const char* const right[] = {"a[0] == '4'",      "int(a[0]) == 4",    "a == 4",
+                               "len(a[0]) == 1",   "a.count('4') == 1", "a[0] in ('4', '5')",
+                               "a.find('4') == 0", "[4, 5][0] == 4",    "v == 4 or a[0] > '3'"};
+  const auto ran = [&](const std::string& condition, const char* where) {
+    std::string table = "column: [a]";
+    if (std::string(where) == "filter") table = "filter: \"" + condition + "\", column: [a]";
+    if (std::string(where) == "reference")
+      table = "column: [a, {_: v, reference: {_: '> 0', where: \"" + condition + "\"}}]";
+    if (std::string(where) == "expression")
+      table = "column: [a, {_: e, expression: \"" + condition + "\"}]";
+    shell.file("b.yaml", bench("['4', 5, '45']", table));
+    return shell.tally("validate b.yaml");
+  };
+  for (const char* where : {"filter", "reference", "expression"}) {
+    CAPTURE(where);
+    for (const char* condition : wrong) {
+      CAPTURE(condition);
+      const Ran said = ran(condition, where);
+      CHECK(said.code == 2);
+      CHECK_MESSAGE(has(said.err, " is a text, which equals no number\n"), said.err);
+    }
+    for (const char* condition : right) {
+      CAPTURE(condition);
+      const Ran said = ran(condition, where);
+      CHECK_MESSAGE(said.code == 0, said.err);
     }
   }
 }
