@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/base/text.h"
 #include "engine/python/guarded_literal.h"
@@ -160,9 +161,10 @@ class FigureMaker {
   }
 
   Status read_row(const Record& row, size_t index) {
-    if (row.busy > 0) ++busy_;
-    if (row.throttled > 0) ++throttled_;
-    if (!short_values_of(row, table_.columns).empty()) ++short_;
+    const std::vector<std::string> marks = split_strip(marks_of(row, table_.columns), " ");
+    if (contains(marks, kBusy)) ++busy_;
+    if (contains(marks, kThrottled)) ++throttled_;
+    if (contains(marks, kShort)) ++short_;
     if (!row.measured()) {
       ++(row.failed()                  ? failed_
          : row.unfinished()            ? unfinished_

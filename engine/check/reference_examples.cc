@@ -184,7 +184,8 @@ A parameter or pattern without `type` has texts. Where a number is needed:
 
 A number is written in the same form where they are equal: `n == 0x10` with 0x10. In another form, as `n == 16` with 0x10,
 `ver == 12.1` with 12.10, and two such values 12.10 and 12.1, it could be text or number, which is an error that says so.
-`'$n'`, `str(n)` and `complex(n)` read the text. In plain JUBE language `$n` is put in as text, as JUBE does.
+`'$n'`, `str(n)` and `complex(n)` read the text, and so do its parts and what text functions make of it: `n[0] == 4` and
+`n.split('-')[0] == 4` are errors, `n[0] == '4'` and `int(n[0]) == 4` are not. In plain JUBE language `$n` is put in as text, as JUBE does.
 
 ## Variables in `env`
 

@@ -130,7 +130,7 @@ class RowWriter {
   }
 
  private:
-  const Column& column_;
+  const TableColumn& column_;
   std::string begin_, metric_, end_;
 };
 

@@ -81,7 +81,8 @@ class BesideMaker {
   }
 
   // The value with its marks: "3.1 BUSY".
-  static std::string marked(const std::string& cell, const Record& record, const Column& column) {
+  static std::string marked(const std::string& cell, const Record& record,
+                            const TableColumn& column) {
     std::string marks = marks_of(record, column);
     add_mark(names_reused(record, column), kReused, &marks);
     return cell.empty() || marks.empty() ? cell : cell + " " + marks;

@@ -15,18 +15,29 @@ std::string value_name(const Column& column) {
   return column.title.empty() || column.title == name ? name + "_relative" : column.title;
 }
 
-std::vector<std::string> names_computed_with(const Column& column) {
+std::vector<std::string> names_in_expression(const Column& column) {
   std::vector<std::string> names = names_read(column.expression.value);
   const std::vector<PythonToken> tokens = tokens_of(column.expression.value);
   for (size_t i = 2; i < tokens.size(); ++i) {
     if (tokens[i].kind == TokenKind::attribute && tokens[i - 2].text.ends_with("baseline"))
       names.emplace_back(tokens[i].text);
   }
+  return names;
+}
+
+std::vector<std::string> names_computed_with(const Column& column) {
+  std::vector<std::string> names = names_in_expression(column);
   for (const auto& [name, value] : column.relative_to) names.push_back(name.value);
   return names;
 }
 
 namespace {
+
+// Whether a column reads the values of another, if it names them.
+bool may_read(const Column& column, const Column& other,
+              const std::function<bool(const std::string&)>& is_value) {
+  return &other < &column || (&other != &column && !is_value(value_name(other)));
+}
 
 // Depth-first: a column comes after those that it reads.
 class ColumnSorter {
@@ -58,8 +69,8 @@ class ColumnSorter {
     open_.push_back(column);
     for (const std::string& name : names_computed_with(columns_[column])) {
       for (size_t other = 0; other < columns_.size(); ++other) {
-        if (other != column && is_computed(columns_[other]) &&
-            value_name(columns_[other]) == name && (other < column || !is_value_(name)))
+        if (is_computed(columns_[other]) && value_name(columns_[other]) == name &&
+            may_read(columns_[column], columns_[other], is_value_))
           visit(other);
       }
     }
@@ -96,15 +107,17 @@ ColumnOrder column_order(const std::vector<Column>& columns,
 std::map<const Column*, std::string> ratios_read(
     const ColumnOrder& order, const std::function<bool(const std::string&)>& is_value) {
   std::map<const Column*, std::string> found;
-  std::set<std::string> ratios;  // and what reads one
+  std::vector<const Column*> ratios;  // and what reads one
   for (const Column* column : order.columns) {
     const bool ratio = !column->relative_to.empty();
     const std::vector<std::string> names = names_computed_with(*column);
-    const auto read = std::ranges::find_if(
-        names, [&](const std::string& name) { return ratios.count(name) != 0; });
-    if (!ratio && read == names.end()) continue;
-    if (!ratio) found[column] = *read;
-    if (!is_value(value_name(*column))) ratios.insert(value_name(*column));
+    const auto read = std::ranges::find_if(ratios, [&](const Column* other) {
+      return may_read(*column, *other, is_value) &&
+             std::ranges::find(names, value_name(*other)) != names.end();
+    });
+    if (!ratio && read == ratios.end()) continue;
+    if (!ratio) found[column] = value_name(**read);
+    ratios.push_back(column);
   }
   return found;
 }

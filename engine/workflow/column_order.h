@@ -12,7 +12,9 @@ namespace tally {
 
 // The name of a column's values among those of a row: that of a ratio is its title, or NAME_relative.
 std::string value_name(const Column& column);
-// The names that a column's expression reads, also of its baseline row, and those in `relative_to`.
+// The names that a column's expression reads, also of its baseline row.
+std::vector<std::string> names_in_expression(const Column& column);
+// These, and the names in `relative_to`.
 std::vector<std::string> names_computed_with(const Column& column);
 
 // The columns in the order in which they are computed: that of the table, but for those that read
@@ -27,7 +29,8 @@ struct ColumnOrder {
 ColumnOrder column_order(const std::vector<Column>& columns,
                          const std::function<bool(const std::string&)>& is_value);
 
-// The columns that are no ratio and read one, also through others, with the name that they read.
+// The columns that are no ratio and read one, also through others, with the name that they read. A
+// column to the left of one whose values have the name of a pattern reads that pattern.
 std::map<const Column*, std::string> ratios_read(
     const ColumnOrder& order, const std::function<bool(const std::string&)>& is_value);
 

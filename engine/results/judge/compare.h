@@ -28,7 +28,7 @@ struct ComparedRow {
   bool lower_is_better = false;
   State base_state = State::done, other_state = State::done;  // Record::state
   const char* why_not = nullptr;            // why one of the rows has no samples; null: both have
-  std::string base_mark, other_mark;        // Record::machine_mark(), and SHORT
+  std::string base_mark, other_mark;        // marks_of()
   int base_failed = 0, other_failed = 0;    // repeats that failed, or have no value
   int base_repeats = 0, other_repeats = 0;  // those included
   bool base_reused = false, other_reused = false;  // the metric: Origin::reused

@@ -176,6 +176,10 @@ void add_column_words(const std::vector<Column>& columns, std::set<std::string>&
   }
 }
 
+void add_names(const std::vector<std::string>& names, std::set<std::string>& out) {
+  out.insert(names.begin(), names.end());
+}
+
 }  // namespace
 
 void add_words(const std::string& text, std::set<std::string>& out) {
@@ -193,16 +197,25 @@ void add_words(const std::string& text, std::set<std::string>& out) {
 std::set<std::string> names_shown(const std::vector<Column>& columns,
                                   const std::vector<Reference>& references) {
   std::set<std::string> names;
-  add_column_words(columns, names);
+  for (const Column& column : columns) {
+    names.insert(column.name.value);
+    add_names(names_computed_with(column), names);
+  }
   for (const Reference& r : references) {
-    add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
-    if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
+    names.insert(r.of.empty() ? r.column.value : r.column.value + "_" + r.of);
+    add_names(names_read(r.condition.value), names);
+    add_names(names_read(r.where.value), names);
   }
   return names;
 }
 
 std::set<std::string> names_in(const Table& table) {
-  std::set<std::string> names = names_shown(table.columns, table.references);
+  std::set<std::string> names;
+  add_column_words(table.columns, names);
+  for (const Reference& r : table.references) {
+    add_words(r.column.value + " " + r.condition.value + " " + r.where.value, names);
+    if (!r.of.empty()) names.insert(r.column.value + "_" + r.of);
+  }
   add_words(join(table.sort, " ") + " " + table.filter.value, names);
   return names;
 }

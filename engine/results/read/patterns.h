@@ -50,15 +50,15 @@ struct Rate : RateTimes {
 };
 std::vector<Rate> read_rates(const Benchmark& benchmark, const Analyser& analyser);
 
-// The names that one output uses: its columns, and the words of its expressions. Private to
-// results/.
+// The names that one output uses: its columns, and those of its expressions. Private to results/.
 
 // Adds every word of `text` that could be a name.
 void add_words(const std::string& text, std::set<std::string>& out);
-// Every word that could be a name. The set is rather too large than too small.
+// The names whose values it shows, computes with or compares.
 std::set<std::string> names_shown(const std::vector<Column>& columns,
                                   const std::vector<Reference>& references);
-// Adds these, and the names of what chooses the rows and their order.
+// Every word that could be a name, also of what chooses the rows and their order. The set is rather
+// too large than too small.
 std::set<std::string> names_in(const Table& table);
 std::set<std::string> names_in(const Database& database);
 std::set<std::string> names_in(const Syslog& syslog);

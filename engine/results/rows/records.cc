@@ -59,13 +59,6 @@ void add_text(const RareText& more, RareText& all) {
 
 }  // namespace
 
-std::string Record::machine_mark() const {
-  std::string marks;
-  add_mark(busy > 0, kBusy, &marks);
-  add_mark(throttled > 0, kThrottled, &marks);
-  return marks;
-}
-
 const char* Record::why_not_measured() const {
   if (state == State::lost) return "was lost";
   if (failed()) return "failed";

@@ -150,6 +150,8 @@ struct Record {
   Rare<std::map<std::string, double>> short_values;
   // The same of the baseline row's values in a column that is relative to it, by column_key().
   Rare<std::map<std::string, std::map<std::string, double>>> short_baselines;
+  // The disturbance of that baseline row's measurement.
+  Rare<std::map<std::string, Disturbance>> disturbed_baselines;
   int id = 0;                          // the workpackage's
   PointKey point;                      // that of its workpackage, or of the match it comes from
   Common<std::string> analyser, step;  // of the workpackage
@@ -173,8 +175,6 @@ struct Record {
   // and databases ignore such numbers.
   bool failed() const { return has_failed(state); }
   RareText no_job_use;  // why values of its first workpackage's job are missing, a clause
-  // "BUSY", "THROTTLED", "BUSY THROTTLED". Empty: nothing was noticed.
-  std::string machine_mark() const;
   void add_disturbance(const Disturbance& one);
   // Not run yet, or under way.
   bool unfinished() const { return !failed() && !finished_well(state); }

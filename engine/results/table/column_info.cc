@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "engine/base/text.h"
+#include "engine/python/tokens.h"
 #include "engine/workflow/column_order.h"
 
 namespace tally {
@@ -28,10 +29,28 @@ ColumnType common_type(ColumnType a, ColumnType b) {
 
 }  // namespace
 
+std::set<std::string> row_names(const Column& column) {
+  if (column.expression.value.empty()) return {column.name.value};
+  const std::vector<std::string> names = names_read(column.expression.value);
+  return {names.begin(), names.end()};
+}
+
+std::set<std::string> names_through(const std::vector<Column>& columns,
+                                    std::set<std::string> names) {
+  for (size_t before = 0; before != names.size();) {
+    before = names.size();
+    for (const Column& column : columns) {
+      if (column.computed() && names.count(value_name(column)) != 0) names.merge(row_names(column));
+    }
+  }
+  return names;
+}
+
 TableColumn::TableColumn(Column column) : Column(std::move(column)) {
   info.kind = computed() ? ColumnKind::computed : ColumnKind::read;
   info.name = column_key(*this);
   info.title = column_title();
+  info.sources = row_names(*this);
 }
 
 std::vector<TableColumn> table_columns(const std::vector<Column>& columns) {

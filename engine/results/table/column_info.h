@@ -2,6 +2,7 @@
 // and the history.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,12 +27,19 @@ enum class ColumnType {
   mixed  // texts and numbers
 };
 
+// The names of the row's values that a column shows: those that its expression reads, or its own.
+std::set<std::string> row_names(const Column& column);
+// Adds the names that computed columns among them come from.
+std::set<std::string> names_through(const std::vector<Column>& columns,
+                                    std::set<std::string> names);
+
 struct ColumnInfo {
   ColumnKind kind = ColumnKind::read;
   std::string name;   // of its values in rows. A table may show one name twice.
   std::string title;  // the heading, without the unit
   ColumnType type = ColumnType::empty;
-  std::string unit;  // of its numbers. Empty: they have none, or are ratios.
+  std::string unit;               // of its numbers. Empty: they have none, or are ratios.
+  std::set<std::string> sources;  // names_through() of what it shows
 
   bool numeric() const {
     return type == ColumnType::integer || type == ColumnType::floating ||

@@ -175,16 +175,19 @@ std::vector<long> baseline_rows(const Benchmark& benchmark, const Column& column
   return out;
 }
 
-// A ratio to what was measured for too short a time is as inexact as that.
-void take_short_values(const Column& column, const Record& base, const std::set<std::string>& words,
-                       Record& row) {
-  std::map<std::string, double> found = short_values_of(base, words);
+// A ratio to what was measured for too short a time, or on a disturbed machine, is as inexact as
+// that. `names`: of the baseline row's values.
+void take_marks(const Column& column, const Record& base, const std::set<std::string>& names,
+                Record& row) {
+  std::map<std::string, double> found = short_values_of(base, names);
   if (!found.empty()) row.short_baselines.edit()[column_key(column)] = std::move(found);
+  if (&base != &row && base.disturbance.any())
+    row.disturbed_baselines.edit()[column_key(column)] = base.disturbance;
 }
 
-// Divides the column's values by those of their baseline rows. `words`: the names that these come
-// from.
-void relate(const Benchmark& benchmark, const Column& column, const std::set<std::string>& words,
+// Divides the column's values by those of their baseline rows. `names`: of the values that these
+// come from.
+void relate(const Benchmark& benchmark, const Column& column, const std::set<std::string>& names,
             std::vector<Record>& rows, const std::vector<Value>& plain) {
   const auto has_value = [&](size_t i) { return plain[i].number() && !plain[i].nan(); };
   const std::vector<long> baseline = baseline_rows(benchmark, column, rows, has_value, has_value);
@@ -202,8 +205,7 @@ void relate(const Benchmark& benchmark, const Column& column, const std::set<std
                       describe(column.relative_to), zero ? "0" : base.printed(),
                       zero ? "nothing can be divided" : "inf cannot be divided"));
     }
-    if (!ratio.none())
-      take_short_values(column, rows[static_cast<size_t>(baseline[i])], words, rows[i]);
+    if (!ratio.none()) take_marks(column, rows[static_cast<size_t>(baseline[i])], names, rows[i]);
     rows[i].values.set(column_key(column), std::move(ratio), Asked::asked);
   }
 }
@@ -300,6 +302,8 @@ struct Computed {
   std::vector<Record>& rows;
   const char* called = "rows";                  // in messages
   const std::vector<size_t>* row_of = nullptr;  // of each repeat
+  // The values are there: another column has computed them.
+  bool again = false;
 };
 
 // Finds texts in a column that needs numbers.
@@ -331,12 +335,33 @@ void find_texts(const ResultContext& context, const Column& column, const Comput
   }
 }
 
+// Takes numbers for values that read as one, where the column needs numbers, and finds texts.
+void take_numbers(const ResultContext& context, const Column& column, const Computed& in,
+                  std::vector<Value>& values) {
+  if (!needs_numbers(column)) return;
+  for (Value& value : values) take_number(value);
+  find_texts(context, column, in, values);
+}
+
+std::vector<Value> column_values(const std::vector<Record>& rows, const std::string& name) {
+  std::vector<Value> values(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    values[i] = rows[i].values.at(name);
+  }
+  return values;
+}
+
 // The values of a column that is an expression.
 std::vector<Value> expression_values(const ResultContext& context, const Column& column,
                                      const Records& records, const Computed& in,
                                      Compared* compared) {
   std::vector<Record>& rows = in.rows;
   Diagnostics& diagnostics = context.diagnostics;
+  if (in.again) {
+    std::vector<Value> values = column_values(rows, column.name.value);
+    take_numbers(context, column, in, values);
+    return values;
+  }
   std::set<std::string> known = known_names(rows, &records);
   known.erase(column.name.value);
   std::string expression = column.expression.value;
@@ -357,10 +382,8 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
   std::vector<Value> values(rows.size());
   size_t failed = 0;
   std::string why;
-  const bool numbers = needs_numbers(column);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (results[i].present && results[i].result.ok) values[i] = results[i].value();
-    if (numbers) take_number(values[i]);
     if (results[i].present && !results[i].result.ok && failed++ == 0) why = results[i].result.error;
   }
   if (failed != 0) {
@@ -377,15 +400,7 @@ std::vector<Value> expression_values(const ResultContext& context, const Column&
       diagnostics.warning(column.expression.mark, message, hint);
     }
   }
-  if (numbers) find_texts(context, column, in, values);
-  return values;
-}
-
-std::vector<Value> column_values(const std::vector<Record>& rows, const std::string& name) {
-  std::vector<Value> values(rows.size());
-  for (size_t i = 0; i < rows.size(); ++i) {
-    values[i] = rows[i].values.at(name);
-  }
+  take_numbers(context, column, in, values);
   return values;
 }
 
@@ -450,13 +465,20 @@ void FormerValues::exchange(Kept& kept) {
   }
 }
 
+bool stands_again(const std::vector<Column>& columns, const Column& column, bool in_rows) {
+  return std::ranges::any_of(columns, [&](const Column& one) {
+    return &one < &column && !one.expression.value.empty() && one.name.value == column.name.value &&
+           (!in_rows || one.statistic == nullptr);
+  });
+}
+
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
-                    const std::vector<size_t>& row_of, std::vector<Record>& repeats) {
+                    const InRepeats& of, std::vector<Record>& repeats) {
   Diagnostics said_of_rows;
   const ResultContext here =
       context.saying_to(shows_repeats(column) ? context.diagnostics : said_of_rows);
-  const bool single = std::ranges::adjacent_find(row_of) == row_of.end();
-  const Computed in{repeats, single ? "rows" : "repeats", &row_of};
+  const bool single = std::ranges::adjacent_find(of.rows) == of.rows.end();
+  const Computed in{repeats, single ? "rows" : "repeats", &of.rows, of.again};
   std::vector<Value> values = expression_values(here, column, records, in, nullptr);
   for (size_t i = 0; i < repeats.size(); ++i)
     repeats[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
@@ -503,20 +525,24 @@ void add_derived_column(const ResultContext& context, const Column& column,
     Diagnostics said_of_repeats;
     const bool said = !relative && shows_repeats(column);
     const ResultContext here = context.saying_to(said ? said_of_repeats : context.diagnostics);
-    values = expression_values(here, column, records, {rows}, &compared);
+    const bool again = stands_again(columns, column, true);
+    values = expression_values(here, column, records, {rows, "rows", nullptr, again}, &compared);
+    for (size_t i = 0; again && !is_divided(column) && i < rows.size(); ++i)
+      rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
+    if (again) return;
   } else {
     values = column_values(rows, plain);
     if (needs_numbers(column)) find_texts(context, column, {rows}, values);
     if (!relative) return;
   }
   if (relative && compared.names.empty()) {
-    relate(context.benchmark, column, words_behind(columns, column_words(column)), rows, values);
+    relate(context.benchmark, column, names_through(columns, row_names(column)), rows, values);
     return;
   }
-  const std::set<std::string> words = words_behind(columns, compared.names);
+  const std::set<std::string> names = names_through(columns, compared.names);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (!compared.names.empty() && compared.baseline[i] >= 0)
-      take_short_values(column, rows[static_cast<size_t>(compared.baseline[i])], words, rows[i]);
+      take_marks(column, rows[static_cast<size_t>(compared.baseline[i])], names, rows[i]);
     rows[i].values.set(column.name.value, std::move(values[i]), Asked::asked);
   }
 }

@@ -61,11 +61,20 @@ class FormerValues {
   std::vector<Kept> kept_;
 };
 
-// Computes the column's expression in repeats. `row_of`: the row of each. The column is relative to none.
+// Whether a column to the left has the expression, too, and has computed the values for both: each
+// shows a statistic of its own, or a form of its own. The expression may read what its name was before.
+// `in_rows`: whether it has done so in rows, and not in their repeats alone.
+bool stands_again(const std::vector<Column>& columns, const Column& column, bool in_rows);
+
+struct InRepeats {
+  const std::vector<size_t>& rows;  // the row of each
+  bool again;                       // stands_again()
+};
+// Computes the column's expression in repeats. The column is relative to none.
 // Faults of a column that shows something of all repeats are reported here, and those of any other
 // where it is added to the rows.
 void add_in_repeats(const ResultContext& context, const Column& column, const Records& records,
-                    const std::vector<size_t>& row_of, std::vector<Record>& repeats);
+                    const InRepeats& of, std::vector<Record>& repeats);
 
 // column_order() of columns that are computed into these rows.
 ColumnOrder columns_in_order(const Benchmark& benchmark, const std::vector<Column>& columns,

@@ -5,71 +5,53 @@
 #include <algorithm>
 #include <cctype>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/text.h"
-#include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/workflow/table_names.h"
 
 namespace tally {
 
-std::set<std::string> column_words(const Column& column) {
-  std::set<std::string> words;
-  add_words(column.expression.value.empty() ? column.name.value : column.expression.value, words);
-  return words;
-}
-
-std::set<std::string> words_behind(const std::vector<Column>& columns,
-                                   std::set<std::string> words) {
-  for (size_t before = 0; before != words.size();) {
-    before = words.size();
-    for (const Column& column : columns) {
-      if (!column.expression.value.empty() && words.count(column.name.value) != 0)
-        words.merge(column_words(column));
-    }
-  }
-  return words;
-}
-
 namespace {
 
 // Whether the name is that of a number of matches or of repeats: rate_cnt, rate_n, rate_avg_n.
-bool is_count_of(const std::string& pattern, const std::string& word) {
-  const std::string rest = word.substr(pattern.size());
+bool is_count_of(const std::string& pattern, const std::string& name) {
+  const std::string rest = name.substr(pattern.size());
   return starts_with(rest, "_cnt") || (rest.size() > 1 && rest.substr(rest.size() - 2) == "_n");
 }
 
 }  // namespace
 
-bool names_reused(const Record& row, const Column& column) {
+bool names_reused(const Record& row, const TableColumn& column) {
   if (row.reused_values->empty()) return false;
-  const std::set<std::string> words = column_words(column);
+  const std::set<std::string>& names = column.info.sources;
   return std::ranges::any_of(*row.reused_values, [&](const std::string& pattern) {
-    return std::ranges::any_of(words,
-                               [&](const std::string& word) { return is_value_of(word, pattern); });
+    return std::ranges::any_of(names,
+                               [&](const std::string& name) { return is_value_of(name, pattern); });
   });
 }
 
 std::map<std::string, double> short_values_of(const Record& row,
-                                              const std::set<std::string>& words) {
+                                              const std::set<std::string>& names) {
   std::map<std::string, double> found;
   if (row.short_values->empty() || !row.measured()) return found;
   for (const auto& [pattern, seconds] : *row.short_values) {
-    if (std::ranges::any_of(words, [&, &name = pattern](const std::string& word) {
-          return is_value_of(word, name) && !is_count_of(name, word);
+    if (std::ranges::any_of(names, [&, &of = pattern](const std::string& name) {
+          return is_value_of(name, of) && !is_count_of(of, name);
         }))
       found.emplace(pattern, seconds);
   }
   return found;
 }
 
-std::map<std::string, double> short_values_of(const Record& row, const Column& column) {
+std::map<std::string, double> short_values_of(const Record& row, const TableColumn& column) {
   if (row.short_values->empty() && row.short_baselines->empty()) return {};
-  std::map<std::string, double> found = short_values_of(row, column_words(column));
-  const auto baseline = row.short_baselines->find(column_key(column));
+  std::map<std::string, double> found = short_values_of(row, column.info.sources);
+  const auto baseline = row.short_baselines->find(column.info.name);
   if (baseline != row.short_baselines->end() && row.measured())
     found.insert(baseline->second.begin(), baseline->second.end());
   return found;
@@ -83,23 +65,47 @@ std::map<std::string, double> short_values_of(const Record& row,
   return found;
 }
 
+namespace {
+
+// The disturbances of the baseline rows of the columns.
+template <typename Columns>
+Disturbance disturbed_baselines_of(const Record& row, const Columns& columns) {
+  Record all;
+  if (row.disturbed_baselines->empty() || !row.measured()) return {};
+  for (const TableColumn& column : columns) {
+    const auto found = row.disturbed_baselines->find(column.info.name);
+    if (found != row.disturbed_baselines->end()) all.add_disturbance(found->second);
+  }
+  return all.disturbance;
+}
+
+template <typename Columns>
+std::string machine_marks_of(const Record& row, const Columns& columns) {
+  const Disturbance baseline = disturbed_baselines_of(row, columns);
+  std::string marks;
+  add_mark(row.busy > 0 || baseline.busy(), kBusy, &marks);
+  add_mark(row.throttled > 0 || baseline.throttled(), kThrottled, &marks);
+  return marks;
+}
+
+}  // namespace
+
 std::string marks_of(const Record& row, const std::vector<TableColumn>& columns) {
-  std::string marks = row.machine_mark();
+  std::string marks = machine_marks_of(row, columns);
   add_mark(!short_values_of(row, columns).empty(), kShort, &marks);
   return marks;
 }
 
-std::string marks_of(const Record& row, const Column& column) {
-  std::string marks = row.machine_mark();
+std::string marks_of(const Record& row, const TableColumn& column) {
+  std::string marks = machine_marks_of(row, std::span(&column, 1));
   add_mark(!short_values_of(row, column).empty(), kShort, &marks);
   return marks;
 }
 
-Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column) {
-  const std::set<std::string> words = column_words(column);
+Origin origin_of(const Benchmark& benchmark, const Record& row, const TableColumn& column) {
   Origin origin = Origin::none;
-  for (const std::string& word : words) {
-    const std::string pattern = pattern_of(benchmark, word);
+  for (const std::string& name : column.info.sources) {
+    const std::string pattern = pattern_of(benchmark, name);
     if (row.reused_values->count(pattern) != 0) {
       origin = Origin::reused;
     } else if (is_match_value(benchmark, pattern)) {
@@ -136,6 +142,24 @@ void add_row(size_t row, double cores, RowsNote::Words words, std::vector<RowsNo
 }
 
 namespace {
+
+// `when`: behind "during the measurement".
+void add_disturbed_row(size_t row, const Disturbance& one, const std::string& when,
+                       std::vector<RowsNote>* notes) {
+  if (one.busy())
+    add_row(row, one.cores,
+            {kBusy, "other programs used ", one.gpu_users.str(),
+             fmt::format(" during the measurement{}; measure again on a quiet machine", when)},
+            notes);
+  if (one.throttled())
+    add_row(
+        row, 0,
+        {kThrottled,
+         fmt::format("the machine was slower than it should be during the measurement{}: ", when),
+         one.throttling.str(),
+         {}},
+        notes);
+}
 
 void add_short_row(size_t row, const std::map<std::string, double>& values,
                    std::vector<RowsNote>* notes) {
@@ -210,22 +234,13 @@ void mark_disturbed(const Benchmark& benchmark, ResultTable& out) {
       return row.all_repeats > 1 ? fmt::format(" of {} of {} repeats", count, row.all_repeats)
                                  : std::string();
     };
-    if (row.busy > 0) {
-      add_row(i, row.disturbance.cores,
-              {kBusy, "other programs used ", row.disturbance.gpu_users.str(),
-               fmt::format(" during the measurement{}; measure again on a quiet machine",
-                           times(row.busy))},
-              &notes);
-    }
-    if (row.throttled > 0) {
-      add_row(i, 0,
-              {kThrottled,
-               fmt::format("the machine was slower than it should be during the measurement{}: ",
-                           times(row.throttled)),
-               row.disturbance.throttling.str(),
-               {}},
-              &notes);
-    }
+    Disturbance busy = row.disturbance, throttled = row.disturbance;
+    busy.throttling = {};
+    throttled.cores = 0;
+    throttled.gpu_users = {};
+    add_disturbed_row(i, busy, times(row.busy), &notes);
+    add_disturbed_row(i, throttled, times(row.throttled), &notes);
+    add_disturbed_row(i, disturbed_baselines_of(row, out.columns), " of its baseline row", &notes);
   }
   for (const RowsNote& note : notes) out.notes.push_back({note.rows_text(), note.text(), true});
   for (const RowsNote& note : short_notes)
@@ -313,7 +328,7 @@ void note_marks(const Benchmark& benchmark, ResultTable& out) {
                                          disturbed, out.rows.size())});
   const auto reused = std::ranges::count_if(out.rows, [&](const Record& row) {
     return std::ranges::any_of(
-        out.columns, [&](const Column& column) { return is_reused(benchmark, row, column); });
+        out.columns, [&](const TableColumn& column) { return is_reused(benchmark, row, column); });
   });
   if (reused != 0 && !shows_status(benchmark, out.columns))
     out.notes.push_back({"", fmt::format("{} of {} rows in the database have values of reused "

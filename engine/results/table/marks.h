@@ -10,7 +10,8 @@
 //   CHANGED                   mark_changed() in read/changed_files.cc: output that changed after
 //                             the end
 //   REUSED                    Record::reused (rows/row_maker.cc)
-//   BUSY, THROTTLED           Record::add_disturbance(), from what execute/ has kept in the journal
+//   BUSY, THROTTLED           Record::add_disturbance(), from what execute/ has kept in the journal; in
+//                             a row with a ratio also Record::disturbed_baselines
 //   SHORT                     Record::short_values: measured for less than kSteadySeconds
 //
 // state_mark() gives the states their words, records.h the others. mark_states() and
@@ -37,35 +38,30 @@ enum class Origin {
 };
 
 // The origin of the column's value in this row. An expression has the origin of the values in it.
-Origin origin_of(const Benchmark& benchmark, const Record& row, const Column& column);
+Origin origin_of(const Benchmark& benchmark, const Record& row, const TableColumn& column);
 // Whether it is Origin::reused. Takes no time for a row without reused work.
-inline bool is_reused(const Benchmark& benchmark, const Record& row, const Column& column) {
+inline bool is_reused(const Benchmark& benchmark, const Record& row, const TableColumn& column) {
   return !row.reused_values->empty() && origin_of(benchmark, row, column) == Origin::reused;
 }
-
-// The names in a column: its expression's, or its own.
-std::set<std::string> column_words(const Column& column);
-// Adds the names in the expressions of columns that are among the words.
-std::set<std::string> words_behind(const std::vector<Column>& columns, std::set<std::string> words);
 
 // The values in the column that were measured for too short a time (Record::short_values), and for
 // how many seconds; of a ratio, those of the baseline row, too. A row that is no measurement has
 // none.
-std::map<std::string, double> short_values_of(const Record& row, const Column& column);
+std::map<std::string, double> short_values_of(const Record& row, const TableColumn& column);
 // The same of the row's own values of these names.
 std::map<std::string, double> short_values_of(const Record& row,
-                                              const std::set<std::string>& words);
+                                              const std::set<std::string>& names);
 std::map<std::string, double> short_values_of(const Record& row,
                                               const std::vector<TableColumn>& columns);
 
-// Record::machine_mark(), and SHORT if one of the columns shows such a value. Empty: nothing is
-// marked.
+// "BUSY THROTTLED SHORT", as far as the row is: BUSY and THROTTLED also of the baseline rows to which
+// one of the columns is relative, and SHORT if one shows such a value. Empty: nothing is marked.
 std::string marks_of(const Record& row, const std::vector<TableColumn>& columns);
-std::string marks_of(const Record& row, const Column& column);
+std::string marks_of(const Record& row, const TableColumn& column);
 
 // Whether the column shows or is computed from a value that is reused. For tables that may come
 // from several benchmarks.
-bool names_reused(const Record& row, const Column& column);
+bool names_reused(const Record& row, const TableColumn& column);
 
 // A note about rows of which the same is to be said: that they were disturbed alike, that they are
 // of one workpackage that failed. The texts are equal but for the most cores that others used.

@@ -12,6 +12,7 @@
 
 #include "engine/base/text.h"
 #include "engine/python/python_format.h"
+#include "engine/python/tokens.h"
 #include "engine/results/read/patterns.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/descriptive.h"
@@ -168,16 +169,14 @@ void note_sources(const Benchmark& benchmark, const std::vector<const Column*>& 
   for (const Column* one : columns) {
     const Column& column = *one;
     if (!is_computed(column) || repeat.from->empty()) continue;
-    std::set<std::string> words;
-    add_words(column.expression.value, words);
     std::set<int> sources;
     bool own = false;
-    for (const std::string& word : words) {
-      const auto from = repeat.from->find(word);
+    for (const std::string& name : names_read(column.expression.value)) {
+      const auto from = repeat.from->find(name);
       if (from != repeat.from->end()) {
         sources.insert(from->second.begin(), from->second.end());
-      } else if (repeat.values.has(word)) {
-        own = own || is_match_value(benchmark, word) || is_workpackage_name(word);
+      } else if (repeat.values.has(name)) {
+        own = own || is_match_value(benchmark, name) || is_workpackage_name(name);
       }
     }
     if (!own && !sources.empty()) repeat.from.edit()[column.name.value] = std::move(sources);
@@ -205,9 +204,10 @@ void compute_in_repeats(const ResultContext& context, const std::vector<Column>&
   FormerValues former(order, repeats);
   for (const Column* column : order.columns) {
     if (!is_computed(*column)) continue;
+    const InRepeats of{row_of, stands_again(columns, *column, false)};
     former.keep(*column);
     former.give(*column);
-    add_in_repeats(context, *column, records, row_of, repeats);
+    add_in_repeats(context, *column, records, of, repeats);
     former.take_back(*column);
   }
   size_t at = 0;

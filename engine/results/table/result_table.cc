@@ -14,6 +14,7 @@
 #include "engine/results/table/references.h"
 #include "engine/results/table/repeats.h"
 #include "engine/results/table/row_choice.h"
+#include "engine/workflow/column_order.h"
 #include "engine/workflow/pattern_uses.h"
 #include "engine/workflow/table_names.h"
 
@@ -66,11 +67,13 @@ class OwnRows {
  public:
   OwnRows(const Benchmark& benchmark, const std::vector<TableColumn>& columns)
       : benchmark_(benchmark) {
-    const std::vector<Column> all(columns.begin(), columns.end());
-    std::set<std::string> words;
-    for (const Column& column : all) words.merge(column_words(column));
-    for (const std::string& word : words_behind(all, std::move(words))) {
-      const std::string pattern = pattern_of(benchmark, word);
+    std::set<std::string> names;
+    for (const TableColumn& column : columns) {
+      names.insert(column.info.sources.begin(), column.info.sources.end());
+      for (std::string& name : names_in_expression(column)) names.insert(std::move(name));
+    }
+    for (const std::string& name : names) {
+      const std::string pattern = pattern_of(benchmark, name);
       any_ = any_ || job_value(benchmark, pattern) != nullptr;
       shown_.insert(pattern);
     }
@@ -349,6 +352,8 @@ ResultTable ResultTables::table(const Table& table, const ColumnChoice& choice,
                                 std::vector<Record> rows) const {
   ResultTable out;
   out.columns = chosen(table.columns, choice);
+  for (TableColumn& column : out.columns)
+    column.info.sources = names_through(table.columns, std::move(column.info.sources));
   set_units(out);
   const std::vector<Column> shown(out.columns.begin(), out.columns.end());
   std::vector<TextsFound> texts;

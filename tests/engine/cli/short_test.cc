@@ -87,7 +87,9 @@ TEST_CASE("what is computed from a short value is short, and nothing else") {
     CHECK_MESSAGE(has(ran.err, "row 1 SHORT: "), (ran.out + ran.err));
   }
   for (const char* columns :
-       {"[n, other]", "[n, rate_cnt]", "[n, rate_n]", "[n, twice_n]", "[n, rate_avg_n]",
+       {"[n, {title: x, _: y, expression: \"'rate' if other else 'twice'\"}]",
+        "[n, {_: x, expression: other / baseline.rate, relative_to: {n: 2}}]", "[n, other]",
+        "[n, rate_cnt]", "[n, rate_n]", "[n, twice_n]", "[n, rate_avg_n]",
         "[n, {title: x, _: y, expression: rate_cnt + rate_n}]", "[n, secs]",
         "[n, {title: x, _: y, expression: other / secs}]"}) {
     CAPTURE(std::string(columns));
@@ -97,6 +99,17 @@ TEST_CASE("what is computed from a short value is short, and nothing else") {
     CHECK_MESSAGE(ran.code == 0, ran.err);
     CHECK_MESSAGE(!has(ran.out + ran.err, "SHORT"), (ran.out + ran.err));
   }
+}
+
+TEST_CASE("a metric that is computed from another column is short as that is") {
+  const Shell shell;
+  shell.file("b.yaml", bench("[n, {_: e, expression: rate * 2}, {_: f, expression: e * 2, better: "
+                             "higher}, {_: g, expression: other * 2, better: higher}]"));
+  for (int i = 0; i < 2; ++i) REQUIRE(shell.tally("-q run b.yaml").code == 0);
+  const Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
+  CHECK_MESSAGE(has(ran.out, "1,f,46,1,46,1,+0.00,,,,6,unclear SHORT\n"), (ran.out + ran.err));
+  CHECK_MESSAGE(has(ran.out, "1,g,4,1,4,1,+0.00,,,,6,unclear\n"), ran.out);
+  CHECK(has(shell.tally("history run --metric f -s csv").out, "1 of 1,SHORT,\n"));
 }
 
 TEST_CASE("of repeats, the shortest counts; a failed one does not") {
@@ -325,11 +338,15 @@ TEST_CASE("the time of a rate is that of the step and of the file that print it"
                  "'k=(\\S+)'}, " +
                      one.patterns + "]}\nstep:\n" + steps + "analyser: {name: a, use: q, " +
                      one.rows + "analyse: " + one.analysed +
-                     "}\nresult: {use: a, table: {name: t, style: csv, column: [" + one.columns +
-                     "]}}\n");
+                     "}\nresult: {use: a, table: [{name: t, style: csv, column: [" + one.columns +
+                     "]}, {name: u, style: csv, column: [{_: k, statistic: max}]}]}\n");
       const Ran ran = shell.tally("-q run b.yaml");
       CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
       CHECK_MESSAGE(has(ran.out, "SHORT") == is_short, (ran.out + ran.err));
+      // The journal says the same where the files are gone.
+      shell.sh("rm -r run/000000/00000*");
+      const Ran kept = shell.tally("-q result run");
+      CHECK_MESSAGE(kept.out == ran.out, (kept.out + kept.err));
     }
   }
 }
@@ -450,4 +467,57 @@ TEST_CASE("a ratio to a short value is short, also where no table shows that") {
   for (int i = 0; i < 2; ++i) REQUIRE(shell.tally("-q run b.yaml").code == 0);
   const Ran ran = shell.tally("compare run/000000 run/000001 -s csv");
   CHECK_MESSAGE(has(ran.out, "3,rate,13.5,1,13.5,1,+0.00,,,,5,unclear\n"), ran.out);
+}
+
+TEST_CASE("the journal keeps of which file a time is, and what several sets find once") {
+  struct Case {
+    const char* what;
+    const char* patterns;  // sets
+    const char* analysed;
+    const char* rows = "";
+  };
+  const char* one_set =
+      "{name: q, pattern: [{name: r, type: float, measured_over: t, _: 'r=(\\S+)'}, {name: t, "
+      "type: "
+      "float, unit: s, _: 't=(\\S+)'}, {name: k, type: int, _: 'k=(\\S+)'}]}";
+  const char* two_sets =
+      "[{name: q, pattern: [{name: r, type: float, measured_over: t, _: 'r=(\\S+)'}, {name: t, "
+      "type: float, unit: s, _: 't=(\\S+)'}, {name: k, type: int, _: 'k=(\\S+)'}]}, {name: q2, "
+      "pattern: [{name: r, type: float, _: 'r=(\\S+)'}, {name: t, type: float, unit: ms, _: "
+      "'t=(\\S+)'}, {name: k, type: int, _: 'k=(\\S+)'}]}]";
+  const Case cases[] = {
+      {"two files", one_set, "use: q, analyse: {step: s, file: [a.txt, b.txt]}"},
+      {"one entry", one_set, "use: q, analyse: {step: s, file: 'a.txt,b.txt'}"},
+      {"a glob", one_set, "use: q, analyse: {step: s, file: '*.txt'}"},
+      {"two sets", two_sets, "analyse: {step: s, file: [{use: q, _: a.txt}, {use: q2, _: b.txt}]}"},
+      {"the other first", two_sets,
+       "analyse: {step: s, file: [{use: q2, _: b.txt}, {use: q, _: a.txt}]}"},
+      {"rows", one_set, "use: q, analyse: {step: s, file: [a.txt, b.txt]}", "rows: k, "},
+      {"rows of two sets", two_sets,
+       "analyse: {step: s, file: [{use: q, _: a.txt}, {use: q2, _: b.txt}]}", "rows: k, "},
+  };
+  const Shell shell;
+  for (const Case& one : cases) {
+    for (const char* seconds : {"5", "0.5"}) {
+      CAPTURE(one.what);
+      CAPTURE(seconds);
+      shell.clear();
+      shell.file(
+          "b.yaml",
+          "name: b\noutpath: run\npatternset: " + std::string(one.patterns) +
+              "\nstep: {name: s, kind: run, quiet_check: false, repeat: 2, do: 'echo k=1 r=8 "
+              "t=" +
+              seconds + " > a.txt; echo k=2 t=0.1 > b.txt'}\nanalyser: {name: a, " + one.rows +
+              one.analysed +
+              "}\nresult: {use: a, table: {name: t, style: csv, column: [k_cnt, k_sum, "
+              "t_cnt, t_max, {_: r, statistic: median, null_value: '-'}]}}\n");
+      const Ran ran = shell.tally("-q run b.yaml");
+      CHECK_MESSAGE(ran.code == 0, (ran.out + ran.err));
+      CHECK_MESSAGE(has(ran.out, "SHORT") == (std::string(seconds) == "0.5"), ran.out);
+      shell.sh("rm -r run/000000/00000*");
+      const Ran kept = shell.tally("-q result run");
+      CHECK_MESSAGE(kept.out == ran.out, (ran.out + kept.out + kept.err));
+      CHECK_MESSAGE(has(kept.err, "its values are those that the journal kept"), kept.err);
+    }
+  }
 }

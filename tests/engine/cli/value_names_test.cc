@@ -219,6 +219,28 @@ TEST_CASE("a column may read one to its right") {
        "4,13.0,8.0,9.0,3 of 3\n8,25.0,16.0,17.0,3 of 3\n"},
       {"{_: g, expression: 'v + 1'}, {_: v, expression: 'v * 2', statistic: median}",
        "4,5.0,8.0,3 of 3\n8,9.0,16.0,3 of 3\n"},
+      {"{_: e, expression: 'x * 2', statistic: median}, {_: v, title: x, relative_to: {a: 4}}",
+       "4,4.0,1.0,3 of 3\n8,4.0,2.0,3 of 3\n"},
+      // An expression that stands twice is computed once, with what its name was before.
+      {"{_: v, expression: 'v * 2', statistic: median}, {_: g, expression: 'v + 1'}, {_: v, "
+       "expression: 'v * 2', statistic: max}",
+       "4,8.0,9.0,8.0,3 of 3\n8,16.0,17.0,16.0,3 of 3\n"},
+      {"{_: g, expression: 'v + 1'}, {_: v, expression: 'v * 2', statistic: median}, {_: v, "
+       "expression: 'v * 2', title: w}, {_: h, expression: 'v + 1'}",
+       "4,5.0,8.0,8.0,9.0,3 of 3\n8,9.0,16.0,16.0,17.0,3 of 3\n"},
+      {"{_: v, expression: 'v * 2'}, {_: v, expression: 'v * 2', format: .2f}, {_: h, expression: "
+       "'v + 1'}",
+       "4,8.0,8.00,9.0\n8,16.0,16.00,17.0\n"},
+      {"{_: v, expression: 'v * 2'}, {_: v, expression: 'v * 2', statistic: max}",
+       "4,8.0,8.0,3 of 3\n8,16.0,16.0,3 of 3\n"},
+      {"{_: v, expression: 'v * 2'}, {_: v, title: w, expression: 'v * 2', better: higher}",
+       "4,8.0,8.0\n8,16.0,16.0\n"},
+      {"{_: v, expression: 'v * v', relative_to: {a: 4}}, {_: v, expression: 'v * v', format: .1f, "
+       "relative_to: {a: 4}}",
+       "4,1.0,1.0\n8,4.0,4.0\n"},
+      {"{_: v, expression: 'v / baseline.v + 1', relative_to: {a: 4}}, {_: v, expression: 'v / "
+       "baseline.v + 1', format: .1f, relative_to: {a: 4}}",
+       "4,2.0,2.0\n8,3.0,3.0\n"},
       // Python's functions, and an expression's own names, are no columns.
       {"{_: f, expression: 'max(v, 1)'}, {_: max, expression: 'f * 2'}", "4,4.0,8.0\n8,8.0,16.0\n"},
       {"{_: f, expression: 'abs(v)', statistic: median}, {_: v, title: abs, relative_to: {a: 4}}",
@@ -280,6 +302,14 @@ TEST_CASE("columns that cannot be computed are errors before anything runs") {
        "row"},
       {"{_: e, expression: 'f', better: lower}, {_: f, expression: r}, {_: v, title: r, "
        "relative_to: {a: 4}}",
+       "and 'f' is relative to a baseline row"},
+      // Also where the ratio's title is a pattern's name, and in its place to the right of it.
+      {"{_: v, title: x, relative_to: {a: 4}}, {_: e, expression: 'x * 2', statistic: median}",
+       "and 'x' is relative to a baseline row"},
+      {"{_: x, expression: v, relative_to: {a: 4}}, {_: e, expression: 'x * 2', better: higher}",
+       "and 'x' is relative to a baseline row"},
+      {"{_: v, title: x, relative_to: {a: 4}}, {_: f, expression: 'x + 1'}, {_: e, expression: "
+       "'f * 2', better: higher}",
        "and 'f' is relative to a baseline row"},
       // The title of an expression is no name.
       {"{_: z, title: r, expression: 'v + 1', relative_to: {a: 4}}, {_: e, expression: 'r * 2'}",

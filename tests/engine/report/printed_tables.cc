@@ -104,6 +104,8 @@ class Commands {
         views_.emplace_back(planned_view(benchmark(), expander, one, (folder / "stdout").string()));
     view.log.clear();  // the folder has what the commands left
     view.parents = one.parents;
+    if (fs::exists(folder / "busy")) view.disturbance.cores = 1.5;
+    if (fs::exists(folder / "throttled")) view.disturbance.throttling = "GPU 0: thermal slowdown";
     if (status == 0) return;
     failed_.insert(one.id);
     view.state = State::failed;

@@ -1,6 +1,6 @@
 // The tables of a workflow, without the program and without a run: its workpackages are planned as a
 // run would plan them, a shell runs their commands in a folder each, and the results are made of
-// what these left.
+// what these left. One that leaves a file `busy` or `throttled` was disturbed.
 #pragma once
 
 #include <string>

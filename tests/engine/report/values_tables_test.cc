@@ -377,3 +377,49 @@ TEST_CASE("a baseline of nan is no value, and inf divides no inf") {
   CHECK_MESSAGE(has(ran.err, "has the value 0, by which nothing can be divided"), ran.err);
   CHECK_MESSAGE(has(table("inf", "2", plain).out, "\n1,0.0\n"), ran.out);
 }
+
+TEST_CASE("a ratio to a row of a disturbed machine is marked as that row is") {
+  const auto shown = [](const std::string& columns, const std::string& keys = "") {
+    return printed_tables(
+        "name: b\nparameterset: {name: p, parameter: {name: n, type: int, _: '1,2,3'}}\n"
+        "patternset: {name: q, pattern: {name: v, type: float, _: 'v=(\\S+)'}}\n"
+        "step: {name: s, kind: run, use: p, " +
+        keys +
+        "do: 'case $n in 1) touch busy;; 3) touch throttled;; esac; echo v=$n'}\n"
+        "analyser: {name: a, use: q, analyse: {step: s, file: stdout}}\n"
+        "result: {use: a, table: {name: t, style: csv, filter: n > 1, column: [n, " +
+        columns + "]}}\n");
+  };
+  const char* const busy[] = {"{_: v, title: r, relative_to: {n: 1}}",
+                              "{_: r, expression: v * 2, relative_to: {n: 1}}",
+                              "{_: r, expression: v / baseline.v, relative_to: {n: 1}}"};
+  for (const char* column : busy) {
+    CAPTURE(column);
+    const Ran ran = shown(column);
+    CHECK_MESSAGE(has(ran.out, "n,r,machine\n2,2.0,BUSY\n3,3.0,BUSY THROTTLED\n"), ran.out);
+    CHECK_MESSAGE(
+        has(ran.err,
+            "rows 1, 2 BUSY: other programs used up to 1.5 cores of this machine during the "
+            "measurement of its baseline row; measure again on a quiet machine\n"),
+        ran.err);
+    CHECK_MESSAGE(has(ran.err, "row 2 THROTTLED: the machine was slower"), ran.err);
+  }
+  Ran ran = shown("{_: v, title: r, relative_to: {n: 3}}");
+  CHECK_MESSAGE(has(ran.out, "n,r,machine\n2,0.6666666666666666,THROTTLED\n3,1.0,THROTTLED\n"),
+                ran.out);
+  CHECK_MESSAGE(has(ran.err,
+                    "row 1 THROTTLED: the machine was slower than it should be during the "
+                    "measurement of its baseline row: GPU 0: thermal slowdown\n"),
+                ran.err);
+  CHECK_MESSAGE(has(ran.err,
+                    "row 2 THROTTLED: the machine was slower than it should be during the "
+                    "measurement: GPU 0: thermal slowdown\n"),
+                ran.err);
+  // A quiet baseline row, and a column that is relative to none.
+  ran = shown("{_: v, title: r, relative_to: {n: 2}}");
+  CHECK_MESSAGE(has(ran.out, "n,r,machine\n2,1.0,\n3,1.5,THROTTLED\n"), ran.out);
+  ran = shown("v, {_: v, title: r, statistic: median, relative_to: {n: 1}}", "repeat: 2, ");
+  CHECK_MESSAGE(has(ran.out, "2,2.0,2.0,2 of 2,BUSY\n"), (ran.out + ran.err));
+  ran = shown("v");
+  CHECK_MESSAGE(has(ran.out, "n,v,machine\n2,2.0,\n3,3.0,THROTTLED\n"), ran.out);
+}
