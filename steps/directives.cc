@@ -13,13 +13,6 @@
 namespace tally {
 namespace {
 
-std::string value_of(const NamedValues& values, const Lookup& lookup, std::string_view name) {
-  for (const auto& [key, value] : values) {
-    if (key == name) return std::string(strip(value));
-  }
-  return stripped_value(lookup, name);
-}
-
 bool has_option(const NamedValues& options, const std::string& name) {
   return std::ranges::any_of(options, [&](const auto& option) { return option.first == name; });
 }
@@ -67,11 +60,18 @@ std::string to_script(const std::string& signal) {
 
 // For a script that opens them itself.
 void add_output_paths(NamedValues& values, const Lookup& lookup) {
-  values.emplace_back("stdout_path", shell_quote(value_of(values, lookup, "stdoutlogfile")));
-  values.emplace_back("stderr_path", shell_quote(value_of(values, lookup, "stderrlogfile")));
+  values.emplace_back("stdout_path", shell_quote(value_in(values, lookup, "stdoutlogfile")));
+  values.emplace_back("stderr_path", shell_quote(value_in(values, lookup, "stderrlogfile")));
 }
 
 }  // namespace
+
+std::string value_in(const NamedValues& values, const Lookup& lookup, std::string_view name) {
+  for (const auto& [key, value] : values) {
+    if (key == name) return std::string(strip(value));
+  }
+  return stripped_value(lookup, name);
+}
 
 NamedValues platform_options(const Lookup& lookup) {
   constexpr size_t most = 1000;
@@ -94,8 +94,8 @@ NamedValues step_options(const Step& step, const Lookup& lookup) {
 }
 
 void add_directives(const Step& step, NamedValues& values, const Lookup& lookup) {
-  const std::string scheduler = value_of(values, lookup, "scheduler");
-  const std::string form = value_of(values, lookup, "option_line");
+  const std::string scheduler = value_in(values, lookup, "scheduler");
+  const std::string form = value_in(values, lookup, "option_line");
   NamedValues site = platform_options(lookup);
   NamedValues own = step_options(step, lookup);
   // The step's value of an option replaces its platform's, also where it is false.
@@ -107,14 +107,14 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
     std::string value;  // the last that was asked for
     const NamedValues given = values;
     const Lookup both = [&](std::string_view name) {
-      value = value_of(given, lookup, name);
+      value = value_in(given, lookup, name);
       return &value;
     };
     add_table_directives(step, {site, own}, values, both);
     add_output_paths(values, lookup);
     return;
   }
-  std::string gpus = value_of(values, lookup, "gpuspernode");
+  std::string gpus = value_in(values, lookup, "gpuspernode");
   if (scheduler == "slurm" && !gpus.empty() && gpus != "0") {
     // Slurm takes the last one of several --gres.
     for (NamedValues* options : {&site, &own}) {
@@ -131,17 +131,17 @@ void add_directives(const Step& step, NamedValues& values, const Lookup& lookup)
     values.emplace_back(name, directive_word(scheduler, text));
   };
   values.emplace_back("job_name_word",
-                      directive_word(scheduler, value_of(values, lookup, "jube_benchmark_name") +
+                      directive_word(scheduler, value_in(values, lookup, "jube_benchmark_name") +
                                                     "." + step.name.value));
-  add("queue_word", value_of(values, lookup, "queue"));
-  add("account_word", value_of(values, lookup, "account"));
-  add("memory_word", value_of(values, lookup, "memory"));
+  add("queue_word", value_in(values, lookup, "queue"));
+  add("account_word", value_in(values, lookup, "account"));
+  add("memory_word", value_in(values, lookup, "memory"));
   add("gpus_word", gpus);
-  add("hint_word", value_of(values, lookup, "site_hint"));
-  const std::string signal = value_of(values, lookup, "signal");
+  add("hint_word", value_in(values, lookup, "site_hint"));
+  const std::string signal = value_in(values, lookup, "signal");
   add("signal_word", scheduler == "slurm" ? to_script(signal) : signal);
-  const std::string out = value_of(values, lookup, "stdoutlogfile");
-  const std::string err = value_of(values, lookup, "stderrlogfile");
+  const std::string out = value_in(values, lookup, "stdoutlogfile");
+  const std::string err = value_in(values, lookup, "stderrlogfile");
   add("stdout_word", output_name(step, out, lookup));
   add("stderr_word", output_name(step, err, lookup));
 }

@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "engine/workflow/step_kinds.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
+
+// The value of a name: the one that a step's keys gave, or else the one for jobs.
+std::string value_in(const NamedValues& values, const Lookup& lookup, std::string_view name);
 
 // The options of the step's platform: its parameters site_option_1, site_option_2 and so on.
 NamedValues platform_options(const Lookup& lookup);

@@ -8,6 +8,7 @@
 #include "engine/expand/substitute.h"
 #include "engine/workflow/job_options.h"
 #include "engine/workflow/scheduler_table.h"
+#include "steps/components.h"
 #include "steps/container.h"
 #include "steps/directives.h"
 #include "steps/kinds.h"
@@ -285,7 +286,16 @@ JobRequests TallyKinds::job_requests(const Step& step, const Lookup& lookup) con
 std::vector<JobFault> TallyKinds::job_faults(const Step& step, const Lookup& lookup) const {
   // Asked of each workpackage of a plan.
   const bool none = step.kind != StepKind::run && step.env.empty() && step.env_unset.empty();
-  return none ? std::vector<JobFault>() : JobFaults(step, lookup).find();
+  if (none) return {};
+  std::vector<JobFault> faults = component_faults(step, lookup);
+  if (!faults.empty()) return faults;  // what a part asks for is no matter then
+  faults = JobFaults(step, lookup).find();
+  for (const Step& component : step.components) {
+    const Lookup of_component = beside_first(step, component, lookup);
+    for (JobFault& fault : JobFaults(component, of_component).find())
+      faults.push_back(std::move(fault));
+  }
+  return faults;
 }
 
 }  // namespace tally

@@ -8,6 +8,7 @@
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/base/variables.h"
+#include "steps/components.h"
 #include "steps/container.h"
 #include "steps/directives.h"
 
@@ -255,12 +256,6 @@ void add_job_lines(Named& values, const Lookup& lookup) {
                        !stripped_value(lookup, "site_modules").empty();
   values.emplace_back("modules_begin", modules ? "trap job_module_failed ERR" : "");
   values.emplace_back("modules_end", modules ? "trap - ERR" : "");
-  std::string launch;
-  for (const char* name : {"starter", "site_mpi", "args_starter", "container", "launch"}) {
-    const std::string words(strip(added_or(values, lookup, name)));
-    if (!words.empty()) launch += (launch.empty() ? "" : " ") + words;
-  }
-  values.emplace_back("launch_line", launch);
 }
 
 }  // namespace
@@ -306,6 +301,7 @@ NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
   add_job_files(step, values, lookup);
   add_directives(step, values, lookup);
   add_job_lines(values, lookup);
+  add_launch_line(step, values, lookup, written);
   return values;
 }
 
@@ -314,8 +310,8 @@ const std::vector<std::string_view>& TallyKinds::value_names() const {
     std::vector<std::string_view> list = {
         // of `resources`, and what follows from them
         "nodes", "taskspernode", "threadspertask", "gpuspernode", "timelimit", "queue", "account",
-        "memory", "tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes", "signal",
-        "site_hint",
+        "memory", "tasks", "totalnodes", "cpuspernode", "timelimit_seconds", "timelimit_minutes",
+        "signal", "site_hint",
         // of other keys
         "starter", "scheduler_options", "site_options", "launch", "container", "modules", "env",
         "site_interconnect", "site_env",

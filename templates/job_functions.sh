@@ -158,7 +158,7 @@ job_environment() {
 job_make_folders() {
   if [ -z "${job_tmp-}" ]; then
     job_tmp=$PWD
-    [ "${nodes:-${SLURM_JOB_NUM_NODES:-1}}" -ne 1 ] || job_tmp=${TMPDIR:-/tmp}
+    [ "${nodes:-${SLURM_JOB_NUM_NODES:-1}}" -ne 1 ] || [ -n "${SLURM_HET_SIZE-}" ] || job_tmp=${TMPDIR:-/tmp}
   fi
   TMPDIR=$(mktemp -d "$job_tmp/tally-${job_id%%.*}-XXXXXX") || job_stop "no temporary folder can be made in '$job_tmp'"
   export TMPDIR
@@ -184,9 +184,9 @@ job_longest_warning() {
 }
 
 # Asks Slurm, for $job_patience seconds at most, about the job: its state, the time of its end by its limit, since when it is being preempted, the reason of
-# its state.
+# its state. Of several components the first one has the script.
 job_squeue() {
-  SLURM_TIME_FORMAT=%s timeout "$job_patience" squeue --noheader --states=all --jobs="$job_slurm_id" \
+  SLURM_TIME_FORMAT=%s timeout "$job_patience" squeue --noheader --states=all --sort=i --jobs="$job_slurm_id" \
     --Format=State:32,EndTime:32,PreemptTime:32,Reason:64 2> /dev/null | head -n 1
 }
 

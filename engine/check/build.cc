@@ -199,13 +199,19 @@ class BenchmarkBuilder {
     return op;
   }
 
+  // `s`: gets parameters for the keys with lists. Null: no key has one.
   Resources resources(const Element& element, Step* s) {
     Resources r;
     r.any = true;
     for (const ResourceKey& one : resource_keys()) {
       const Attribute* given = element.find(one.key);
-      r.*one.text = given != nullptr && given->of_list ? add_points(element, *given, s)
-                                                       : attribute_text(element, one.key);
+      const bool list = given != nullptr && given->of_list;
+      r.*one.text =
+          list && s != nullptr ? add_points(element, *given, s) : attribute_text(element, one.key);
+      if (list && s == nullptr)
+        diagnostics_.error(given->value.mark,
+                           fmt::format("'{}' of a component has one value", one.key),
+                           "a parameter may have several: nodes: $nodes");
     }
     for (const Element& child : element.children) {
       if (child.name != "options") continue;
@@ -254,6 +260,46 @@ class BenchmarkBuilder {
     return c;
   }
 
+  // Each component is the step with its own resources and program.
+  Step component(const Element& element, Step one) {
+    one.name.mark = element.mark;
+    for (const Element& child : element.children) {
+      if (child.name == "resources") one.resources = resources(child, nullptr);
+      if (child.name == "launch") add_to_step(child, &one);
+    }
+    check_single(element, "resources", "two lists of resources");
+    if (one.launch.value.empty())
+      diagnostics_.error(element.mark,
+                         fmt::format("a component of step '{}' launches nothing", one.name.value),
+                         "launch: the program of its tasks");
+    return one;
+  }
+
+  // The first component is the step itself.
+  void add_components(const Element& element, Step* s) {
+    std::vector<Step> all;
+    for (const Element& child : element.children) {
+      if (child.name != "components") continue;
+      all.push_back(component(child, *s));
+      Text& time = all.back().resources.time;
+      if (all.size() > 1 && !time.value.empty())
+        diagnostics_.error(time.mark, "the components of a job have one time limit",
+                           "give it to the first of them");
+      time = all.front().resources.time;
+    }
+    if (all.empty()) return;
+    for (const Element& child : element.children) {
+      if (child.name != "resources" && child.name != "launch" && child.name != "pack") continue;
+      diagnostics_.error(
+          child.mark, fmt::format("{} has '{}' and 'components'", describe(element), child.name),
+          child.name == "pack" ? "such a job cannot be shared" : "each component has its own");
+    }
+    s->resources = all.front().resources;
+    s->launch = all.front().launch;
+    s->components.assign(std::make_move_iterator(all.begin() + 1),
+                         std::make_move_iterator(all.end()));
+  }
+
   // Adds the four sets from the file or the name in `platform`.
   void add_platform(const Element& element, Step* s) {
     Text from = text_of(element);
@@ -292,6 +338,7 @@ class BenchmarkBuilder {
     s.reuse = boolean_or(element.get("reuse"), true);
     s.quiet_check = boolean_or(element.get("quiet_check"), true);
     for (const Element& child : element.children) add_to_step(child, &s);
+    add_components(element, &s);
     check_single(element, "platform", "two platforms");
     check_single(element, "resources", "two lists of resources");
     check_kind(element, s);
@@ -355,15 +402,17 @@ class BenchmarkBuilder {
     for (const Element& child : element.children) {
       if (s.kind == StepKind::run) break;
       if (child.name != "resources" && child.name != "platform" && child.name != "container" &&
-          child.name != "pack") {
+          child.name != "pack" && child.name != "components") {
         continue;
       }
       diagnostics_.error(child.mark,
                          fmt::format("'{}' in {} needs kind: run", child.name, describe(element)));
     }
     if (s.kind != StepKind::setup && s.kind != StepKind::build) check_reuse(element);
-    if (s.operations.empty() && s.launch.value.empty() && s.kind != StepKind::plain &&
-        s.kind != StepKind::result) {
+    const bool components = std::ranges::any_of(
+        element.children, [](const Element& child) { return child.name == "components"; });
+    if (s.operations.empty() && s.launch.value.empty() && !components &&
+        s.kind != StepKind::plain && s.kind != StepKind::result) {
       diagnostics_.error(element.mark, fmt::format("{} does nothing", describe(element)),
                          s.kind == StepKind::run ? "give it 'launch' or 'do'" : "give it 'do'");
     }
@@ -431,6 +480,7 @@ void build_benchmark(const Element& element, const SetFile& home, SetBuilder& se
           step.scheduler = sets.files().table(parameter.value.value);
       }
     }
+    for (Step& component : step.components) component.scheduler = step.scheduler;
   }
 }
 

@@ -189,7 +189,10 @@ std::optional<Workflow> check_document(const Document& document, const CheckOpti
     workflow.benchmarks.push_back(
         make_benchmark(home->document.root, *element, *home, sets, diagnostics));
     workflow.benchmarks.back().rules = rules;
-    for (Step& step : workflow.benchmarks.back().steps) step.kinds = options.kinds;
+    for (Step& step : workflow.benchmarks.back().steps) {
+      step.kinds = options.kinds;
+      for (Step& component : step.components) component.kinds = options.kinds;
+    }
     if (options.run == nullptr) continue;
     Benchmark& benchmark = workflow.benchmarks.back();
     add_work(*options.run, &benchmark);

@@ -165,6 +165,7 @@ class DollarChecker {
       if (reach.unclear) continue;
       for (const Operation& op : step.operations) check_text(op.command, step, reach.open);
       check_text(step.launch, step, reach.open);
+      for (const Step& one : step.components) check_text(one.launch, step, reach.open);
     }
   }
 

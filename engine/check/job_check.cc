@@ -37,7 +37,10 @@ bool has_one_value(const Parameter& parameter) {
 // it, and a table of the parameter would show nodes that no job had.
 void check_requests(const Benchmark& benchmark, const Step& step, Diagnostics& diagnostics) {
   std::string texts;
-  for (const ResourceKey& one : resource_keys()) texts += (step.resources.*one.text).value + " ";
+  for (const ResourceKey& one : resource_keys()) {
+    texts += (step.resources.*one.text).value + " ";
+    for (const Step& other : step.components) texts += (other.resources.*one.text).value + " ";
+  }
   const std::set<std::string> named = variables_in(texts);
   each_parameter(benchmark, step, [&](const Parameter& parameter) {
     if (parameter.owner != Owner::user) return;
@@ -105,7 +108,7 @@ void check_job_scripts(const Benchmark& benchmark, Diagnostics& diagnostics) {
     for (const JobFault& fault : step.kinds->job_faults(step, lookup))
       report(place_of(benchmark, step, fault), fault.message, fault.hint);
     if (step.kind != StepKind::run || scheduler != "slurm") continue;
-    const JobRequests requests = step.kinds->job_requests(step, lookup);
+    const JobRequests requests = requests_of_job(step, lookup);
     each_parameter(benchmark, step, [&](const Parameter& parameter) {
       if (!parameter.exported) return;
       const auto fault = variable_fault(parameter.name.value, parameter.value.value, requests);

@@ -38,7 +38,7 @@ PlannedJob planned_job(const Plan& plan, const Expander& expander, const Workpac
   job.submitted = !platform.local();
   job.scheduler = platform.scheduler;
   job.script = platform.submit_script;
-  job.nodes = value("nodes");
+  job.nodes = value(step.components.empty() ? "nodes" : "totalnodes");
   job.time_limit = value("timelimit");
   const std::optional<double> nodes = number_of(job.nodes);
   const std::optional<double> seconds = parse_duration(job.time_limit);

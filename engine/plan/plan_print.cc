@@ -194,11 +194,18 @@ class Printer {
         }
         return nullptr;
       };
-      for (const ResourceKey& one : resource_keys()) {
-        const std::string& text = (step.resources.*one.text).value;
-        if (text.empty()) continue;
-        parts.push_back(fmt::format("{}={}", one.key, shown(substitute(text, lookup))));
-        if (!has_users(*plan_.benchmark, one.parameter)) replaced_.insert(one.parameter);
+      const auto add = [&](const Step& asking) {
+        for (const ResourceKey& one : resource_keys()) {
+          const std::string& text = (asking.resources.*one.text).value;
+          if (text.empty()) continue;
+          parts.push_back(fmt::format("{}={}", one.key, shown(substitute(text, lookup))));
+          if (!has_users(*plan_.benchmark, one.parameter)) replaced_.insert(one.parameter);
+        }
+      };
+      add(step);
+      for (const Step& component : step.components) {
+        parts.emplace_back("and");
+        add(component);
       }
       // These follow from what it asks for, so the platform's own values are not in force.
       for (const char* derived : {"tasks", "cpuspernode", "timelimit_seconds", "timelimit_minutes"})

@@ -47,6 +47,10 @@ class PlannedCheck {
         return values.find(name);
       };
       if (step.kind == StepKind::run) check_resources(step, lookup);
+      for (const Step& component : step.components) {
+        check_resources(component, lookup);
+        check_starter(component, lookup);
+      }
       check_job(step, lookup);
       check_modules(step, lookup);
       if (step.kind == StepKind::run) check_inherited_platform(step, lookup);

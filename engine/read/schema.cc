@@ -63,13 +63,17 @@ const std::vector<ElementRule>& element_rules() {
       {"step", "step", "benchmark", J, false, "One stage of the benchmark."},
       {"step.use", "use", "step", J, false, "Sets the step uses, by name."},
       {"do", "do", "step", J, false, "A shell command."},
-      {"resources", "resources", "step", T, false,
+      {"resources", "resources", "step components", T, false,
        "What a run step asks of its platform. A key with a list is a parameter of its name with "
        "these "
        "values: `nodes: [1, 2, 4]`."},
+      {"components", "components", "step", T, false,
+       "Parts of one job with nodes of different kinds, each with `resources` and `launch` of its "
+       "own: "
+       "a heterogeneous job of Slurm. docs/platforms.md has the rules."},
       {"options", "options", "resources platform", T, true,
        "Further scheduler options by name, as `constraint: gpu`."},
-      {"launch", "launch", "step", T, false,
+      {"launch", "launch", "step components", T, false,
        "The program and its arguments; the platform starts it on the resources (run steps)."},
       {"env", "env", "step platform container", T, true,
        "Environment variables to set, by name; a value may name others "

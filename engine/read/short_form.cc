@@ -50,7 +50,7 @@ std::span<const ShortKey> short_keys() {
 
 // Keys of steps that Tally adds to JUBE's, except those that the short form has words of its own for.
 bool is_run_key(std::string_view key) {
-  for (const char* own : {"kind", "launch", "platform", "input", "reuse"})
+  for (const char* own : {"kind", "launch", "components", "platform", "input", "reuse"})
     if (key == own) return false;
   if (const ElementRule* element = find_child("step", key))
     return element->language == Language::tally;

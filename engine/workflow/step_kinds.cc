@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "engine/workflow/workflow.h"
+
 namespace tally {
 
 NamedValues StepKinds::values(const Step&, const Lookup&, const Lookup&) const {
@@ -67,6 +69,16 @@ PackMember StepKinds::pack_member(const std::string& directory, const std::strin
 std::string StepKinds::pack_script(const PackRule&, const std::string&,
                                    const std::vector<PackMember>&) const {
   return {};
+}
+
+JobRequests requests_of_job(const Step& step, const Lookup& lookup) {
+  JobRequests requests = step.kinds->job_requests(step, lookup);
+  for (const Step& component : step.components) {
+    const JobRequests more = step.kinds->job_requests(component, lookup);
+    requests.gpus = requests.gpus || more.gpus;
+    requests.memory = requests.memory || more.memory;
+  }
+  return requests;
 }
 
 const StepKinds& plain_kinds() {

@@ -128,6 +128,9 @@ class StepKinds {
                                   const std::vector<PackMember>& members) const;
 };
 
+// The requests of a step's job: of all its components.
+JobRequests requests_of_job(const Step& step, const Lookup& lookup);
+
 // JUBE's plain step only. A workflow uses this if it was given no kinds.
 const StepKinds& plain_kinds();
 

@@ -185,7 +185,10 @@ struct Step {
   Resources resources;
   Container container;
   PackKeys pack;
-  Text launch;                             // run: the program's command line
+  Text launch;  // run: the program's command line
+  // The further components of a heterogeneous job: this step with their resources and launch. Those
+  // of the first one are the step's. Their name's mark is the component's.
+  std::vector<Step> components;
   std::vector<std::pair<Text, Text>> env;  // set (to a value) in the step's environment
   std::vector<Text> env_unset;
   std::vector<Text> expect;  // outcomes that count as results: oom, timeout

@@ -14,14 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Reasons for waiting that will never pass.
-bool hopeless(const std::string& reason) {
-  static const std::set<std::string> known{
-      "PartitionNodeLimit",       "PartitionTimeLimit", "PartitionConfig", "BadConstraints",
-      "DependencyNeverSatisfied", "InvalidAccount",     "InvalidQOS"};
-  return known.count(reason) != 0;
-}
-
 std::string in_brackets(const std::string& text) {
   return text.empty() ? text : " (" + text + ")";
 }
@@ -297,7 +289,7 @@ bool JobFollower::waits_too_long(Tracked& tracked, Clock::time_point now,
                                  std::string* words) const {
   const JobReport& report = tracked.report;
   if (report.state != JobState::queued) return false;
-  if (!report.stuck && !hopeless(report.reason)) {
+  if (!report.stuck) {
     tracked.stuck_since.reset();
   } else if (!tracked.stuck_since) {
     tracked.stuck_since = now;

@@ -159,6 +159,14 @@ std::string plain_reason(const std::string& reason) {
   return reason == "None" || reason == "(null)" ? std::string() : reason;
 }
 
+// Reasons for waiting that will never pass.
+bool is_hopeless(const std::string& reason) {
+  static const std::set<std::string> known{
+      "PartitionNodeLimit",       "PartitionTimeLimit", "PartitionConfig", "BadConstraints",
+      "DependencyNeverSatisfied", "InvalidAccount",     "InvalidQOS"};
+  return known.contains(reason);
+}
+
 // The nodes of a job, or "" if it has none yet.
 std::string plain_nodes(const std::string& nodes) {
   return nodes == "None assigned" || nodes == "(null)" || nodes == "N/A" ? std::string() : nodes;
@@ -198,6 +206,84 @@ std::optional<double> positive(const std::string& text) {
   return number;
 }
 
+// --- heterogeneous jobs: "12+0", "12+1" are the components of job 12 -----------------------------
+
+struct ComponentId {
+  std::string job;
+  int place = 0;
+};
+ComponentId component_of(const std::string& id) {
+  const size_t plus = id.find('+');
+  if (plus == std::string::npos) return {id, 0};
+  return {id.substr(0, plus), std::atoi(id.c_str() + plus + 1)};
+}
+
+template <typename Of>
+using Components = std::map<std::string, std::map<int, Of>>;
+
+void add_nodes(const std::string& more, std::string* nodes) {
+  if (!more.empty()) *nodes += (nodes->empty() ? "" : ",") + more;
+}
+
+// How much an end says about the job as a whole. One component fails because the program does. It is
+// cancelled or loses a node by itself.
+int weight_of(const JobReport& report) {
+  switch (report.state) {
+    case JobState::ok:
+      return 0;
+    case JobState::failed:
+      return report.word == "FAILED" ? 1 : 2;
+    case JobState::retryable:
+      return 3;
+    default:
+      return 4;  // not ended, or unknown: nothing may be concluded
+  }
+}
+
+// The first component has the job's script. The job has ended when all of them have.
+JobReport whole_job(const std::map<int, JobReport>& components) {
+  JobReport whole = components.begin()->second;
+  const bool waits = is_active(whole.state);
+  for (auto entry = std::next(components.begin()); entry != components.end(); ++entry) {
+    const JobReport& one = entry->second;
+    add_nodes(one.nodes, &whole.nodes);
+    whole.preempted = whole.preempted || one.preempted;
+    if (waits) {
+      if (whole.reason.empty() || (one.stuck && !whole.stuck)) whole.reason = one.reason;
+      whole.stuck = whole.stuck || one.stuck;
+    } else if (weight_of(one) > weight_of(whole)) {
+      whole.state = one.state;
+      whole.word = one.word;
+      whole.reason = one.reason;
+    }
+  }
+  return whole;
+}
+
+// What the components used, each on its own nodes. A number that one of them lacks, the job lacks.
+JobUse whole_use(const std::map<int, JobUse>& components) {
+  JobUse whole = components.begin()->second;
+  for (auto entry = std::next(components.begin()); entry != components.end(); ++entry) {
+    const JobUse& one = entry->second;
+    add_nodes(one.nodes, &whole.nodes);
+    whole.seconds = whole.seconds && one.seconds
+                        ? std::optional(std::max(*whole.seconds, *one.seconds))
+                        : std::nullopt;
+    whole.joules =
+        whole.joules && one.joules ? std::optional(*whole.joules + *one.joules) : std::nullopt;
+    if (one.max_rss) whole.max_rss = std::max(*one.max_rss, whole.max_rss.value_or(0));
+    if (whole.why.empty()) whole.why = one.why;
+  }
+  return whole;
+}
+
+// Without the first component the answer is not about the job.
+void take_whole(const Components<JobReport>& jobs, std::map<std::string, JobReport>* reports) {
+  for (const auto& [id, components] : jobs) {
+    if (components.contains(0)) (*reports)[id] = whole_job(components);
+  }
+}
+
 class Slurm final : public Scheduler {
  public:
   Status submit(const JobRequest& request, std::string* id, Refusal* refusal) override {
@@ -227,7 +313,7 @@ class Slurm final : public Scheduler {
     for (size_t at = 0; at < names.size(); at += batch) {
       const std::string list = joined(names, at);
       CommandResult result = run(
-          {"squeue", "--noheader", "--array", "--states=all", "--name=" + list, "--format=%F|%j"});
+          {"squeue", "--noheader", "--array", "--states=all", "--name=" + list, "--format=%i|%j"});
       if (result.status != 0) return Status::error(error_text(result, "squeue"));
       take_names(result.out, ids);
       // The job ended long ago, and only the accounting still knows it.
@@ -342,7 +428,9 @@ class Slurm final : public Scheduler {
       for (const std::string& line : split_strip(queue.out, "\n")) {
         const std::vector<std::string> fields = fields_of(line, 3);
         if (fields.empty()) continue;
-        const std::string &task = fields[0], &job = fields[1], &name = fields[2];
+        const bool component = fields[0].find('+') != std::string::npos;
+        const std::string task = component_of(fields[0]).job;
+        const std::string &job = component ? task : fields[1], &name = fields[2];
         const bool whole = wanted.contains({name, ""}) || wanted.contains({name, job});
         if (whole || wanted.contains({name, task})) found.insert(whole ? job : task);
       }
@@ -391,56 +479,65 @@ class Slurm final : public Scheduler {
     return false;
   }
 
-  // Lines of jobs ("12") and of their steps ("12.batch", "12.0"), which have names of their own and
-  // follow their job.
+  // Lines of jobs ("12"), of their components ("12+1") and of their steps ("12.batch", "12+1.0"),
+  // which have names of their own and follow their job.
   static void take_usage(const std::string& text, const NamesById& names,
                          std::map<std::string, JobUse>* uses) {
     std::string of;  // the job of the steps that follow; empty: another's
+    Components<JobUse> jobs;
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 7);
       if (fields.empty()) continue;
       const size_t dot = fields[0].find('.');
-      const std::string job = fields[0].substr(0, dot);
-      if (dot == std::string::npos) of = is_ours(job, fields[6], names, uses) ? job : std::string();
-      if (of != job) continue;
-      JobUse& use = (*uses)[job];
-      if (const std::optional<double> rss = mebibytes_of(fields[4]); rss && *rss > 0)
-        use.max_rss = std::max(*rss, use.max_rss.value_or(0));
-      const std::optional<double> joules = positive(fields[3]);
-      if (dot != std::string::npos) {
-        // Steps run at the same time, and each has the energy of its nodes.
-        if (joules) use.joules = std::max(*joules, use.joules.value_or(0));
-        continue;
-      }
-      use.nodes = plain_nodes(fields[5]);
-      if (joules) use.joules = joules;
-      const JobState state = slurm_state(fields[1]);
-      if (is_active(state) || state == JobState::unheard) {
-        use.why = "the accounting has no complete record of job " + fields[0] +
-                  " yet; `tally continue` asks again";
-      } else {
-        use.seconds = std::atof(fields[2].c_str());
-        use.why.clear();
-      }
+      const ComponentId id = component_of(fields[0].substr(0, dot));
+      if (dot == std::string::npos)
+        of = is_ours(id.job, fields[6], names, uses) ? id.job : std::string();
+      if (of == id.job) add_record(fields, dot != std::string::npos, &jobs[id.job][id.place]);
+    }
+    for (const auto& [id, components] : jobs) (*uses)[id] = whole_use(components);
+  }
+
+  static void add_record(const std::vector<std::string>& fields, bool is_step, JobUse* use) {
+    if (const std::optional<double> rss = mebibytes_of(fields[4]); rss && *rss > 0)
+      use->max_rss = std::max(*rss, use->max_rss.value_or(0));
+    const std::optional<double> joules = positive(fields[3]);
+    if (is_step) {
+      // Steps run at the same time, and each has the energy of its nodes.
+      if (joules) use->joules = std::max(*joules, use->joules.value_or(0));
+      return;
+    }
+    use->nodes = plain_nodes(fields[5]);
+    if (joules) use->joules = joules;
+    const JobState state = slurm_state(fields[1]);
+    if (is_active(state) || state == JobState::unheard) {
+      use->why = "the accounting has no complete record of job " + fields[0] +
+                 " yet; `tally continue` asks again";
+    } else {
+      use->seconds = std::atof(fields[2].c_str());
+      use->why.clear();
     }
   }
 
   static void take_queue_usage(const std::string& text, const NamesById& names,
                                std::map<std::string, JobUse>* uses) {
+    Components<JobUse> jobs;
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 5);
-      if (fields.empty() || !is_ours(fields[0], fields[4], names, uses)) continue;
+      const ComponentId id = component_of(fields.empty() ? std::string() : fields[0]);
+      if (fields.empty() || !is_ours(id.job, fields[4], names, uses)) continue;
       if (is_active(slurm_state(fields[1]))) continue;
-      JobUse& use = (*uses)[fields[0]];
+      JobUse& use = jobs[id.job][id.place];
       use.seconds = elapsed_seconds(fields[2]);
       use.nodes = plain_nodes(fields[3]);
     }
+    for (const auto& [id, components] : jobs) (*uses)[id] = whole_use(components);
   }
 
   static void take_names(const std::string& text, std::map<std::string, std::string>* ids) {
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 2);
-      if (fields.size() == 2) ids->emplace(fields[1], fields[0].substr(0, fields[0].find('_')));
+      if (fields.size() == 2)
+        ids->emplace(fields[1], fields[0].substr(0, fields[0].find_first_of("_+")));
     }
   }
 
@@ -476,6 +573,7 @@ class Slurm final : public Scheduler {
   }
 
   static void take_reports(const std::string& text, std::map<std::string, JobReport>* reports) {
+    Components<JobReport> jobs;
     for (const std::string& line : split_strip(text, "\n")) {
       std::vector<std::string> fields = columns_of(line);
       if (fields.empty()) continue;
@@ -488,8 +586,10 @@ class Slurm final : public Scheduler {
         report.restarts = static_cast<int>(number_of(restarts));
       }
       report.preempted = number_of(preempted) > 0;
-      (*reports)[fields[0]] = std::move(report);
+      const ComponentId id = component_of(fields[0]);
+      jobs[id.job][id.place] = std::move(report);
     }
+    take_whole(jobs, reports);
   }
 
   // The fields are id, state, reason, submitted, started, nodes, name.
@@ -498,6 +598,7 @@ class Slurm final : public Scheduler {
     report.state = slurm_state(fields[1]);
     report.word = fields[1].substr(0, fields[1].find_first_of(" +"));
     report.reason = plain_reason(fields[2]);
+    report.stuck = is_hopeless(report.reason);
     report.nodes = plain_nodes(fields[5]);
     report.name = fields[6];
     report.submitted = number_of(fields[3]);
@@ -509,18 +610,24 @@ class Slurm final : public Scheduler {
   // running for ever, and its records lag behind. Therefore only ended jobs count, and only records
   // that already have their name.
   static void take_ends(const std::string& text, std::map<std::string, JobReport>* reports) {
+    Components<JobReport> jobs;
     for (const std::string& line : split_strip(text, "\n")) {
       const std::vector<std::string> fields = fields_of(line, 7);
       if (fields.empty()) continue;
-      JobReport report = report_of(fields);
-      const auto known = reports->find(fields[0]);
+      const ComponentId id = component_of(fields[0]);
+      jobs[id.job][id.place] = report_of(fields);
+    }
+    std::map<std::string, JobReport> whole;
+    take_whole(jobs, &whole);
+    for (auto& [id, report] : whole) {
+      const auto known = reports->find(id);
       if (is_active(report.state)) continue;
       if (known != reports->end()) {
         if (known->second.name != report.name) continue;
         if (report.reason.empty()) report.reason = known->second.reason;
         report.preempted = known->second.preempted;
       }
-      (*reports)[fields[0]] = std::move(report);
+      (*reports)[id] = std::move(report);
     }
   }
 

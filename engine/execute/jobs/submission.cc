@@ -245,8 +245,7 @@ Status JobSubmission::submit(Task& task, bool* taken) {
   WorkpackageNode& workpackage = context_.graph[task.id()];
   job.named = !workpackage.job_name.empty();
   if (wrong.empty() && !job.named)
-    wrong = environment_fault(environment,
-                              task.step().kinds->job_requests(task.step(), task.values().lookup()));
+    wrong = environment_fault(environment, requests_of_job(task.step(), task.values().lookup()));
   *taken = wrong.empty();
   if (!*taken) {
     task.fail(Reason::platform, wrong);

@@ -93,6 +93,7 @@ using Texts = std::map<std::string, Definition>;  // what defines the work, by w
 Definition commands_of(const Step& step) {
   Definition out;
   if (!step.launch.value.empty()) out.push_back(step.launch.value);
+  for (const Step& component : step.components) out.push_back(component.launch.value);
   for (const Operation& operation : step.operations) {
     out.push_back(operation.command.value);
     if (operation.active.value != "true") out.push_back("active: " + operation.active.value);
@@ -109,6 +110,10 @@ Definition resources_of(const Step& step) {
       {"hint", &r.hint}};
   for (const auto& [name, text] : all) {
     if (!text->value.empty()) out.push_back(std::string(name) + "=" + text->value);
+  }
+  for (const Step& component : step.components) {
+    out.emplace_back("component");
+    for (std::string& one : resources_of(component)) out.push_back(std::move(one));
   }
   return out;
 }

@@ -531,6 +531,7 @@ TEST_CASE("submitting: limits") {
   SUBCASE("a reason that does not pass") {
     f.jobs.add(f.job(5));
     f.says(JobState::queued, "PENDING", "PartitionTimeLimit");
+    f.scheduler.known["101"].stuck = true;
     CHECK(f.later(0).empty());
     CHECK(f.later(59).empty());
     CHECK(f.later(61).size() == 1);
