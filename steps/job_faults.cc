@@ -34,6 +34,7 @@ class JobFaults {
     if (step_.kind != StepKind::run || scheduler_.empty() || scheduler_ == "local")
       return std::move(faults_);
     requests_ = step_kinds().job_requests(step_, lookup_);
+    check_pack();
     check_cycles();
     check_timeout();
     check_options();
@@ -50,6 +51,15 @@ class JobFaults {
     if (fault.parameter.empty())
       fault.message = fmt::format("step '{}': {}", step_.name.value, fault.message);
     faults_.push_back(std::move(fault));
+  }
+
+  void check_pack() {
+    if (step_.pack.kind.value.empty() || scheduler_ == "slurm" || has_dollar_name(scheduler_))
+      return;
+    add({step_.pack.kind.mark, "",
+         fmt::format("'pack' needs Slurm, and its platform's scheduler is {}",
+                     step_.scheduler ? step_.scheduler->title : scheduler_),
+         "leave it out: each workpackage is a job then"});
   }
 
   // A job is started once, after the commands of the last cycle.

@@ -401,6 +401,9 @@ job_signals="TERM USR1 USR2 $(sed -n -e '/^#SBATCH *--signal[= ]/!d' -e 's/^#SBA
 # --export of sbatch is about the environment of this script. srun would apply it again, to the environment that this
 # script makes for its program. With NIL, bash has a PATH that it does not export.
 unset SLURM_EXPORT_ENV
+# Of several components, Slurm says the memory of one by the CPU and that of another by the node, and srun refuses the two.
+# Without a word each part of its line has the memory of its component.
+[ -z "${SLURM_HET_SIZE-}" ] || unset "${!SLURM_MEM_PER_@}"
 export PATH
 [ $# -gt 0 ] || return 0
 

@@ -263,6 +263,8 @@ class BenchmarkBuilder {
   // Each component is the step with its own resources and program.
   Step component(const Element& element, Step one) {
     one.name.mark = element.mark;
+    one.resources = {};
+    one.launch = {};
     for (const Element& child : element.children) {
       if (child.name == "resources") one.resources = resources(child, nullptr);
       if (child.name == "launch") add_to_step(child, &one);

@@ -109,6 +109,7 @@ void Application::add_commands(const std::string& word) {
       {{"history"}, &Application::add_history, false},
       {{"meter"}, &Application::add_meter, false},
       {{"doctor"}, &Application::add_doctor, false},
+      {{"platform"}, &Application::add_platform, false},
       {{"new"}, &Application::add_new, false},
       {{"reference"}, &Application::add_reference},
       {{"info", "status", "log", "output"}, &Application::add_info},

@@ -58,6 +58,7 @@ class Application {
   void add_history();
   void add_meter();
   void add_doctor();
+  void add_platform();
   void add_new();
   void add_info();
   void add_manage();
@@ -94,6 +95,7 @@ class Application {
   HistoryArgs history_;
   MeterArgs meter_;
   NewArgs new_;
+  PlatformArgs platform_;
   size_t behind_ = 0;  // how many words stand behind "--"
   InfoArgs info_;
   LogArgs log_;

@@ -129,6 +129,13 @@ struct ReferenceArgs {
 };
 int reference_command(const Settings& settings, const ReferenceArgs& args);
 
+struct PlatformArgs {
+  std::string action;     // detect
+  std::string scheduler;  // empty: the one that is here
+  std::string file;       // empty: standard output
+};
+int platform_command(const Settings& settings, const PlatformArgs& args);
+
 struct InfoArgs {
   RunsArgs runs;
   std::vector<std::string> steps;

@@ -17,6 +17,7 @@
 #include "engine/energy/gpu_devices.h"
 #include "engine/execute/jobs/scheduler.h"
 #include "engine/execute/machine_facts.h"
+#include "engine/run/input.h"
 #include "engine/workspace/environment.h"
 #include "engine/workspace/external_command.h"
 
@@ -87,12 +88,19 @@ class Doctor {
 
   void look_at_jobs() {
     head("Jobs");
-    std::vector<std::pair<std::string, std::string>> facts;
-    const Status described = make_slurm()->describe(&facts);
-    for (const auto& [name, value] : facts) line(name, value);
-    if (!described)
-      missing("Scheduler", described.message(),
-              "`platform: slurm` submits nothing; `tally script` writes the job scripts");
+    Status problem;
+    std::vector<SchedulerHere> here = schedulers_here(template_directories(&problem), &problem);
+    if (!problem) missing("Templates", problem.message(), "no job script can be made");
+    if (here.empty()) here.push_back({"slurm", make_slurm()});
+    for (const SchedulerHere& one : here) {
+      std::vector<std::pair<std::string, std::string>> facts;
+      const Status described = one.scheduler->describe(&facts);
+      for (const auto& [name, value] : facts) line(name, value);
+      if (!described)
+        missing("Scheduler", described.message(),
+                fmt::format("`platform: {}` submits nothing; `tally script` writes the job scripts",
+                            one.name));
+    }
   }
 
   void look_at_programs() {

@@ -38,6 +38,9 @@ class TableReader {
                 [&](const YamlNode& node) { read_question(node, "account", &table_.account); }},
                {"find", command(&table_.find, {"user", "since"})},
                {"cancel", command(&table_.cancel, {"ids"}), true},
+               {"programs", words(&table_.programs)},
+               {"queues", command(&table_.queues, {})},
+               {"accounts", command(&table_.accounts, {"user"})},
                {"since", text(&table_.since)},
                {"pause", number(&table_.pause)},
                {"states", [&](const YamlNode& node) { read_states(node); }, true},
@@ -170,6 +173,7 @@ class TableReader {
                 true},
                {"full", list(&table_.full)},
                {"away", list(&table_.away)},
+               {"letter", text(&table_.letter)},
                {"environment", words(&table_.environment)}});
   }
 

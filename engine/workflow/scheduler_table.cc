@@ -173,6 +173,7 @@ std::string job_name_word(const SchedulerTable& table, const std::string& name) 
   for (char& c : word) {
     if (!is_among(c, table.directives.in_name)) c = '_';
   }
+  if (word.empty() || !is_letter(word[0])) word.insert(0, table.letter);
   return word;
 }
 

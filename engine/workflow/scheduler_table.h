@@ -95,6 +95,7 @@ struct SchedulerTable {
   std::string id;                   // how the id stands in what it prints: "Job <$id> is submitted"
   std::vector<std::string> full, away;   // words of errors: too many jobs; it cannot be reached
   std::vector<std::string> environment;  // variables that select the installation
+  std::string letter;                    // put before a job's name that begins with none
   // Questions.
   TableQuestion query, account;
   std::vector<std::string> find;    // instead of query's command, when ids are not known
@@ -102,6 +103,10 @@ struct SchedulerTable {
   std::string since;                // the form of $since, as strftime() writes it
   double pause = 1;                 // the least seconds between two queries
   std::vector<StateRule> states;
+  // What describes a cluster, for people.
+  std::vector<std::string> programs;  // they are where this scheduler is
+  std::vector<std::string> queues;    // prints a line a queue, as scheduler.h says
+  std::vector<std::string> accounts;  // prints a line an account; $user
   // Job scripts.
   DirectiveRules directives;
   std::string launcher;                        // what starts several tasks: "mpirun -n $tasks"

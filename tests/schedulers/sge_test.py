@@ -388,6 +388,34 @@ class Engine(SgeTest):
         self.check_continued()
 
 
+class Detect(SgeTest):
+    def test_what_grid_engine_says_is_a_platform(self):
+        code, out, err = self.place.tally("platform", "detect", "--scheduler", "sge", "-o", "slurm.yaml")
+        self.assertEqual(code, 0, out + err)
+        text = (self.place.root / "slurm.yaml").read_text()
+        self.assertRegex(text, r"\n  scheduler: sge\n  partition: all\.q +# all\.q: 1 node of \d+ CPUs and [\d.]+G\n")
+        self.assertEqual(self.place.tally("validate", "slurm.yaml")[0], 0)
+        code, out, err = self.place.tally("validate", str(SOURCE / "workflows/quickstart.yaml"), "--tag", "slurm",
+                                          "--include-path", str(self.place.root))
+        self.assertEqual(code, 0, out + err)
+        (self.place.root / "site.yaml").write_text(text)
+        self.place.write(values="1,2", launch=DONE, keys="platform: site", text=workflow("nodes: 1, time: 5m"))
+        code, out, err = self.place.tally("run", "small.yaml")
+        self.assertEqual(code, 0, out + err)
+        self.assertIn("1,10\n2,20\n", out)
+
+    def test_doctor_lists_its_queues(self):
+        code, out, err = self.place.tally("doctor")
+        self.assertIn("Scheduler           Grid Engine\n", out)
+        self.assertRegex(out, r"\n  Queue               all\.q: 1 node of ")
+
+    def test_packs_and_components_are_refused_at_their_place(self):
+        self.write(keys="pack: steps")
+        code, out, err = self.place.tally("validate", "small.yaml")
+        self.assertEqual(code, 2, out + err)
+        self.assertRegex(err, r"small\.yaml:\d+:\d+: error: step 'train': 'pack' needs Slurm, and its platform's scheduler is Grid Engine")
+
+
 class Quickstart(SgeTest):
     def test_quickstart(self):
         text = SOURCE / ".deps/text/english.txt"

@@ -95,8 +95,7 @@ class Components(SlurmTest):
         self.assertEqual(ends, ["TIMEOUT", "TIMEOUT"])
 
     def test_a_lost_node_of_the_second_is_tried_again(self):
-        self.write(values="1", first=self.waits("a", "echo first=1"), second=self.waits("b"),
-                   keys="")
+        self.write(values="1", first=self.waits("a", "echo first=1"), second=self.waits("b", "[ $SLURM_PROCID -gt 1 ] || echo second=1"))
         path = self.place.root / "small.yaml"
         path.write_text(path.read_text().replace('time: "00:05:00"', 'time: "00:05:00", options: {no-requeue: ""}'))
         engine = self.place.start("run", "small.yaml")

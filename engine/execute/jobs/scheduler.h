@@ -2,6 +2,7 @@
 // to check the behaviour.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -70,6 +71,20 @@ enum class Refusal {
   rejected,   // this job was not submitted and will never be accepted
 };
 
+// A partition or queue in the scheduler's own words. Empty: it does not say it.
+struct QueueFacts {
+  std::string name, nodes, cpus, memory, resources, limit, state;
+  bool is_default = false;
+};
+// What a scheduler says of its cluster, for the file that describes it.
+struct SiteFacts {
+  std::string cluster;  // its name; may be empty
+  std::string version;  // "slurm-wlm 22.05.8"
+  std::vector<QueueFacts> queues;
+  std::vector<std::string> accounts;  // that may be charged
+  std::vector<std::string> mpi;       // kinds of MPI that its launcher knows
+};
+
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -98,6 +113,11 @@ class Scheduler {
     facts->clear();
     return Status::error("this scheduler does not describe itself");
   }
+  // Asks for its queues and the like.
+  virtual Status site(SiteFacts* facts) {
+    *facts = {};
+    return Status::error("this scheduler does not describe itself");
+  }
   // Cancels, with one command, those of these jobs that wait or run. Says in `cancelled` which ids
   // they have: a job that has ended, or whose id is another job's, is not among them.
   virtual Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* cancelled) = 0;
@@ -107,9 +127,26 @@ class Scheduler {
   virtual void abandon_query() {}
 };
 
+// Asks the scheduler by a command of its own. `given_up`: ends the command.
+CommandResult ask_scheduler(std::vector<std::string> words,
+                            const std::vector<std::string>& environment,
+                            const std::atomic<bool>* given_up);
+// Reads lines "NAME|NODES|CPUS|MEMORY|RESOURCES|LIMIT|STATE". A star after the name: the default.
+std::vector<QueueFacts> queues_of_lines(const std::string& text);
+// "gpu: 4 nodes of 72 CPUs and 480000 MB, gpu:gh200:4, limit 1-00:00:00".
+std::string queue_text(const QueueFacts& queue);
+
 // How a submit command ended that failed. Only words of its own reject a job: a command that was
 // ended, or that says nothing but the job's id, may have submitted it.
 Refusal refusal_of_end(const CommandResult& result, bool has_id);
+
+// The shipped schedulers whose programs are here, Slurm first. `problem`: of their tables.
+struct SchedulerHere {
+  std::string name;
+  std::unique_ptr<Scheduler> scheduler;
+};
+std::vector<SchedulerHere> schedulers_here(const std::vector<std::string>& template_folders,
+                                           Status* problem);
 
 // Slurm's sbatch, sacct, squeue and scancel from PATH.
 std::unique_ptr<Scheduler> make_slurm();
@@ -118,11 +155,6 @@ std::unique_ptr<Scheduler> make_scheduler(std::shared_ptr<const SchedulerTable> 
 // The scheduler of a run's jobs: that of the table which the run keeps with its input, or Slurm.
 // An error says why the table cannot be read.
 Status scheduler_of(const Journal& journal, std::unique_ptr<Scheduler>* scheduler);
-// Whether its jobs may be packs of workpackages.
-inline bool takes_packs(std::string_view scheduler) {
-  return scheduler == "slurm";
-}
-
 // Maps a Slurm state. Only the first word counts ("CANCELLED by 1000").
 JobState slurm_state(const std::string& text);
 

@@ -12,6 +12,7 @@
 #include <sstream>
 #include <utility>
 
+#include "engine/base/accounts.h"
 #include "engine/base/duration.h"
 #include "engine/base/text.h"
 #include "engine/execute/jobs/scheduler.h"
@@ -377,21 +378,41 @@ class Slurm final : public Scheduler {
     const CommandResult version = run({"sbatch", "--version"});
     if (version.status != 0) return Status::error(error_text(version, "sbatch"));
     facts->emplace_back("Scheduler", strip(version.out));
-    const CommandResult partitions = run({"sinfo", "--noheader", "--format=%P|%D|%c|%m|%G|%l|%a"});
-    if (partitions.status != 0) return Status::error(error_text(partitions, "sinfo"));
-    for (const std::string& line : split_strip(partitions.out, "\n")) {
-      const std::vector<std::string> f = fields_of(line, 7);
-      if (f.empty()) continue;
-      facts->emplace_back(
-          "Partition",
-          fmt::format("{}: {} node{} of {} CPUs and {} MB{}, limit {}{}", f[0], f[1],
-                      f[1] == "1" ? "" : "s", f[2], f[3], f[4] == "(null)" ? "" : ", " + f[4], f[5],
-                      f[6] == "up" ? "" : ", " + f[6]));
-    }
+    std::vector<QueueFacts> queues;
+    TRY(partitions(&queues));
+    for (const QueueFacts& queue : queues) facts->emplace_back("Partition", queue_text(queue));
     const bool kept = account({"--format=jobid"}, std::time(nullptr)).status == 0;
     facts->emplace_back("Accounting", kept ? "sacct answers"
                                            : "none: what jobs used is not known, and a job that "
                                              "ended long ago cannot be asked for");
+    return Status::ok();
+  }
+
+  Status site(SiteFacts* facts) override {
+    *facts = {};
+    const CommandResult version = run({"sbatch", "--version"});
+    if (version.status != 0) return Status::error(error_text(version, "sbatch"));
+    facts->version = strip(version.out);
+    TRY(partitions(&facts->queues));
+    for (const std::string& line : split_strip(run({"scontrol", "show", "config"}).out, "\n")) {
+      const std::vector<std::string> words = words_of_line(line);
+      if (words.size() == 3 && words[0] == "ClusterName") facts->cluster = words[2];
+    }
+    // Without accounting there is nobody to charge.
+    const CommandResult accounts =
+        run({"sacctmgr", "--noheader", "--parsable2", "show", "associations",
+             "user=" + effective_user(), "format=account"});
+    for (const std::string& account : split_strip(accounts.status == 0 ? accounts.out : "", "\n")) {
+      if (!account.empty() && !contains(facts->accounts, account))
+        facts->accounts.push_back(account);
+    }
+    // A heading with a colon or a dot, then the names.
+    const CommandResult kinds = run({"srun", "--mpi=list"});
+    for (const std::string& line : split_strip(kinds.out + kinds.err, "\n")) {
+      const std::vector<std::string> words = words_of_line(line);
+      if (words.size() == 1 && words[0].find_first_of(":.") == std::string::npos)
+        facts->mpi.push_back(words[0]);
+    }
     return Status::ok();
   }
 
@@ -440,11 +461,14 @@ class Slurm final : public Scheduler {
   }
 
   CommandResult run(std::vector<std::string> words) {
-    ExternalCommand spec;
-    spec.words = std::move(words);
-    spec.environment = environment_;
-    spec.given_up = &given_up_;
-    return run_external(spec);
+    return ask_scheduler(std::move(words), environment_, &given_up_);
+  }
+
+  Status partitions(std::vector<QueueFacts>* queues) {
+    const CommandResult result = run({"sinfo", "--noheader", "--format=%P|%D|%c|%m|%G|%l|%a"});
+    if (result.status != 0) return Status::error(error_text(result, "sinfo"));
+    *queues = queues_of_lines(result.out);
+    return Status::ok();
   }
 
   // Runs sacct if there is accounting. The first call finds out, and the answer is kept. Without

@@ -143,8 +143,6 @@ long long epoch_seconds(const std::string& text) {
 std::string in_job_name(std::string name) {
   constexpr size_t longest = 60;
   if (name.size() > longest) name.resize(longest);
-  // PBS and Grid Engine want a letter first.
-  if (name.empty() || !is_letter(name[0])) name.insert(0, "t");
   for (char& c : name) {
     if (isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
   }
@@ -160,8 +158,10 @@ std::string job_name(const RunContext& context, int id) {
   const std::string seed = std::to_string(random()) + std::to_string(random());
   const std::string digest = Digest().add(run_begin).add(seed).hex();
   const std::string step = context.graph.step_of(context.graph[id]).name.value;
-  return in_job_name(context.run.journal().run().benchmark) + "-" + in_job_name(step) + "-" +
-         padded_id(id) + "-" + digest.substr(0, 8);
+  const auto& table = context.graph.step_of(context.graph[id]).scheduler;
+  std::string name = in_job_name(context.run.journal().run().benchmark);
+  if (table && (name.empty() || !is_letter(name[0]))) name.insert(0, table->letter);
+  return name + "-" + in_job_name(step) + "-" + padded_id(id) + "-" + digest.substr(0, 8);
 }
 
 // Reads "NAME", "NAME#4" (task 4 of an array) or "NAME@4" (one of the steps of an allocation).
@@ -199,10 +199,6 @@ std::string read_platform(const Task& task, JobRules* rules, PackRule* pack) {
   // Constant texts were checked before the run began.
   for (const JobFault& fault : task.step().kinds->job_faults(task.step(), task.values().lookup())) {
     if (wrong.empty() && !fault.constant) wrong = fault.message;
-  }
-  const std::string& scheduler = platform.scheduler;
-  if (wrong.empty() && pack->kind != PackRule::Kind::none && !takes_packs(scheduler)) {
-    wrong = "pack needs Slurm, and its platform's scheduler is " + scheduler;
   }
   return wrong;
 }

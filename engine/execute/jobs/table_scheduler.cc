@@ -138,7 +138,27 @@ class TableScheduler final : public Scheduler {
     facts->clear();
     facts->emplace_back("Scheduler", table_->title);
     std::vector<JobFields> jobs;
-    return ask_for_all(std::time(nullptr), &jobs);
+    TRY(ask_for_all(std::time(nullptr), &jobs));
+    SiteFacts found;
+    TRY(site(&found));
+    for (const QueueFacts& queue : found.queues) facts->emplace_back("Queue", queue_text(queue));
+    return Status::ok();
+  }
+
+  Status site(SiteFacts* facts) override {
+    *facts = {};
+    facts->version = table_->title;
+    if (!table_->queues.empty()) {
+      const CommandResult result = run(table_->queues);
+      if (result.status != 0) return Status::error(error_text(result, table_->programs.front()));
+      facts->queues = queues_of_lines(result.out);
+    }
+    if (table_->accounts.empty()) return Status::ok();
+    const CommandResult result =
+        run(words_with(table_->accounts, {{"user", effective_user()}}, {}));
+    for (const std::string& account : split_strip(result.status == 0 ? result.out : "", "\n"))
+      if (!account.empty()) facts->accounts.push_back(account);
+    return Status::ok();
   }
 
   Status cancel(const std::vector<NamedJob>& jobs, std::vector<std::string>* cancelled) override {
@@ -172,11 +192,7 @@ class TableScheduler final : public Scheduler {
   static constexpr size_t batch = 500;
 
   CommandResult run(std::vector<std::string> words) {
-    ExternalCommand spec;
-    spec.words = std::move(words);
-    spec.environment = environment_;
-    spec.given_up = &given_up_;
-    return run_external(spec);
+    return ask_scheduler(std::move(words), environment_, &given_up_);
   }
 
   std::string moment(long long since) const {

@@ -58,7 +58,6 @@ TEST_CASE("each component has its part of the job script's head and of srun's li
                     "srun --het-group=0 ./train --nodes 1 > out : --het-group=1 --cpus-per-task=2 "
                     "env OMP_NUM_THREADS=2 ./load --nodes 3\n"),
                 out);
-  CHECK_MESSAGE(has(out, "s asks for: nodes=1, cpus_per_task=8"), out);
 }
 
 TEST_CASE("the platform's values and options hold for each component") {
@@ -86,6 +85,7 @@ TEST_CASE("node-hours and limits count the nodes of all components") {
   const std::string out = shell.tally("run b.yaml -n").out;
   CHECK_MESSAGE(has(out, "1 job x 3 nodes x 00:30:00 = 1.5 node-hours"), out);
   CHECK_MESSAGE(has(out, "1 job x 4 nodes x 00:30:00 = 2.0 node-hours"), out);
+  CHECK_MESSAGE(has(out, "asks for: nodes=1 cpus_per_task=8 gpus_per_node=4 time=30m and "), out);
   const Ran ran = shell.tally("run b.yaml --max-node-hours 3.4");
   CHECK(ran.code == 2);
   CHECK_MESSAGE(has(ran.err, "3.5 node-hours in 2 jobs, more than the 3.4"), ran.err);
@@ -108,7 +108,7 @@ TEST_CASE("components that are no job are refused at their place") {
   says(one + "    - {resources: {nodez: 1}, launch: ./b}\n", "11:20",
        "unknown key 'nodez' in resources");
   says(one + "    - {nodes: 1, launch: ./b}\n", "11:8", "unknown key 'nodes' in components");
-  says(one + "    - {resources: {nodes: 1}}\n", "11:7", "a component of step 's' launches nothing");
+  says(one + "    - {resources: {nodes: 1}}\n", "11:8", "a component of step 's' launches nothing");
   says("  components: []\n", "9:", "step 's' does nothing");
   says(one + "    - {resources: {nodes: 1, time: 5m}, launch: ./b}\n", "11:36",
        "the components of a job have one time limit");
@@ -126,10 +126,10 @@ TEST_CASE("components that are no job are refused at their place") {
   for (const char* more : {"./b | tee x", "./b && ./c", "./b; ./c", "./b 1 : 2", "./b $c"}) {
     says(one + "    - {launch: \"" + more + "\"}\n", "11:16", "a component launches one program");
   }
-  says(one + two, "11:7", "needs Slurm, and its scheduler is Grid Engine", "sge");
-  says(one + two, "11:7", "needs Slurm, and it runs on this machine", "local");
+  says(one + two, "11:8", "needs Slurm, and its scheduler is Grid Engine", "sge");
+  says(one + two, "11:8", "needs Slurm, and it runs on this machine", "local");
   shell.file("mpi.yaml", "platform:\n  name: mpi\n  launcher: mpirun -n $tasks\n");
-  says(one + two, "11:7", "started by srun, and its platform's launcher is 'mpirun", "mpi.yaml");
+  says(one + two, "11:8", "started by srun, and its platform's launcher is 'mpirun", "mpi.yaml");
 }
 
 TEST_CASE("texts of the shell that are one program are one") {

@@ -92,13 +92,13 @@ TEST_CASE("answers of Grid Engine") {
   check("sge", 20);
 }
 TEST_CASE("answers of PBS") {
-  check("pbs", 15);
+  check("pbs", 40);
 }
 TEST_CASE("answers of LSF") {
-  check("lsf", 15);
+  check("lsf", 40);
 }
 TEST_CASE("answers of Flux") {
-  check("flux", 15);
+  check("flux", 40);
 }
 
 TEST_CASE("what a job used") {
