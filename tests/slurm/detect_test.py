@@ -47,13 +47,14 @@ class Detect(SlurmTest):
         self.assertEqual((self.place.root / "site.yaml").read_text(), "mine")
 
     def test_slurm_that_does_not_answer(self):
-        self.place.tally("platform", "detect")
         code, out, err = self.place.tally("platform", "detect", "--scheduler", "lsf")
         self.assertEqual((code, out), (1, ""))
         self.assertIn("no commands of scheduler 'lsf' are in PATH", err)
-        code, out, err = self.place.tally("platform", "detect", env={"SLURM_CONF": "/nowhere"})
+        (self.place.root / "bin").mkdir()
+        self.place.program("bin/sinfo", "echo 'slurm_load_partitions: Unable to contact slurm controller' >&2; exit 1\n")
+        code, out, err = self.place.tally("platform", "detect", env={"PATH": f"{self.place.root}/bin:{self.cluster.env['PATH']}"})
         self.assertEqual((code, out), (1, ""))
-        self.assertIn("sinfo", err)
+        self.assertIn("Unable to contact slurm controller", err)
         code, out, err = self.place.tally("platform", "detect", env={"PATH": "/nowhere"})
         self.assertEqual((code, out), (1, ""))
         self.assertIn("no scheduler's commands are in PATH", err)
