@@ -34,7 +34,7 @@ std::string launch_words(const NamedValues& values, const Lookup& lookup,
   return line;
 }
 
-// What a component asks for, as the head of the job script says it of the first one.
+// The requests of a component, as the head of the job script says it of the first one.
 std::string component_lines(const NamedValues& values, const Lookup& lookup) {
   const std::string form = value_in(values, lookup, "option_line");
   std::string lines = "#SBATCH hetjob";

@@ -38,7 +38,7 @@ std::string first_line(const std::filesystem::path& path) {
   return std::string(strip(text.substr(0, text.find('\n'))));
 }
 
-std::vector<std::string> names_in(const char* folder) {
+std::vector<std::string> file_names(const char* folder) {
   std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
@@ -53,12 +53,12 @@ std::vector<std::string> network_variables() {
   constexpr const char* kInfiniBand =
       "32";  // of the kernel's types of networks (ARPHRD_INFINIBAND)
   std::vector<std::string> devices, interfaces, variables;
-  for (const std::string& name : names_in("/sys/class/infiniband")) {
+  for (const std::string& name : file_names("/sys/class/infiniband")) {
     const std::string state =
         first_line("/sys/class/infiniband/" + name + "/ports/1/state");  // "4: ACTIVE"
     if (state.find("ACTIVE") != std::string::npos) devices.push_back(name + ":1");
   }
-  for (const std::string& name : names_in("/sys/class/net")) {
+  for (const std::string& name : file_names("/sys/class/net")) {
     const std::string folder = "/sys/class/net/" + name;
     const bool fast = first_line(folder + "/type") == kInfiniBand || starts_with(name, "hsn");
     if (fast && first_line(folder + "/operstate") == "up") interfaces.push_back(name);

@@ -9,8 +9,7 @@ constexpr const char* kFolder =
     "a job runs in its workpackage's folder; the step's work_dir names another one";
 constexpr const char* kSubmits = "tally submits the job script and follows the job";
 constexpr const char* kComponents =
-    "heterogeneous jobs are not supported; a job script of your own (`template` of a platform) can "
-    "have several components";
+    "a step with `components` is such a job, each with its `resources` and `launch`";
 constexpr const char* kName = "a job's name is made of the benchmark's and the step's";
 
 }  // namespace

@@ -103,7 +103,7 @@ struct SchedulerTable {
   std::string since;                // the form of $since, as strftime() writes it
   double pause = 1;                 // the least seconds between two queries
   std::vector<StateRule> states;
-  // What describes a cluster, for people.
+  // Descriptions of the cluster, for people.
   std::vector<std::string> programs;  // they are where this scheduler is
   std::vector<std::string> queues;    // prints a line a queue, as scheduler.h says
   std::vector<std::string> accounts;  // prints a line an account; $user

@@ -186,8 +186,8 @@ struct Step {
   Container container;
   PackKeys pack;
   Text launch;  // run: the program's command line
-  // The further components of a heterogeneous job: this step with their resources and launch. Those
-  // of the first one are the step's. Their name's mark is the component's.
+  // The further components of a heterogeneous job: this step with the resources and launch of each.
+  // The first component is the step itself. The mark of a component's name is its place.
   std::vector<Step> components;
   std::vector<std::pair<Text, Text>> env;  // set (to a value) in the step's environment
   std::vector<Text> env_unset;

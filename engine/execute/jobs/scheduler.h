@@ -76,7 +76,7 @@ struct QueueFacts {
   std::string name, nodes, cpus, memory, resources, limit, state;
   bool is_default = false;
 };
-// What a scheduler says of its cluster, for the file that describes it.
+// A scheduler's word on its cluster, for the file that describes it.
 struct SiteFacts {
   std::string cluster;  // its name; may be empty
   std::string version;  // "slurm-wlm 22.05.8"

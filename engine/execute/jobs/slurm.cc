@@ -261,7 +261,7 @@ JobReport whole_job(const std::map<int, JobReport>& components) {
   return whole;
 }
 
-// What the components used, each on its own nodes. A number that one of them lacks, the job lacks.
+// The use of all components, each on its own nodes. A number that one of them lacks, the job lacks.
 JobUse whole_use(const std::map<int, JobUse>& components) {
   JobUse whole = components.begin()->second;
   for (auto entry = std::next(components.begin()); entry != components.end(); ++entry) {

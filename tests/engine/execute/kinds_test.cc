@@ -458,7 +458,7 @@ TEST_CASE(
        {"parsable", "true", "submits"},
        {"wait", "true", "submits"},
        {"test-only", "true", "submits"},
-       {"hetjob", "", "heterogeneous jobs are not supported"},
+       {"hetjob", "", "a step with `components` is such a job"},
        {"--qos", "x", "not the name of an option"},
        {"qos=x --time", "9", "not the name of an option"},
        {"qos", "a\nb", "line break"},
