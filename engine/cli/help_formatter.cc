@@ -44,6 +44,7 @@ constexpr std::array kCommands = {
     CommandHelp{"tag", kFiles, "tag pi.yaml"},
     CommandHelp{"script", kFiles, "script pi.yaml --tag slurm --out scripts"},
     CommandHelp{"reference", kFiles, "reference"},
+    CommandHelp{"platform", kFiles, "platform detect -o mycluster.yaml"},
     CommandHelp{"help", kOther, "help run"},
     CommandHelp{"doctor", kOther, "doctor"},
     CommandHelp{"complete", kOther, "complete bash"},

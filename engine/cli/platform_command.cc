@@ -18,6 +18,14 @@
 namespace tally {
 namespace {
 
+// A text of the scheduler's without characters that a file's line cannot have.
+std::string in_line(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
 // A text as a value in YAML.
 std::string in_yaml(const std::string& text) {
   const bool plain = !text.empty() && std::ranges::all_of(text, [](unsigned char c) {
@@ -25,7 +33,7 @@ std::string in_yaml(const std::string& text) {
   });
   if (plain && text.front() != '-' && resolve_scalar(text) == ScalarType::text) return text;
   std::string quoted = "\"";
-  for (const char c : text) {
+  for (const char c : in_line(text)) {
     if (c == '"' || c == '\\') quoted += '\\';
     quoted += c;
   }
@@ -97,7 +105,7 @@ class PlatformFile {
         "keys.\n"
         "# Behind \"fill in\" is what the machine does not say. `tally validate` of this file "
         "checks it.\n",
-        host_identity(), facts_.version);
+        host_identity(), in_line(facts_.version));
     if (!others.empty()) text_ += "# Also here: " + others + " (--scheduler).\n";
     text_ += "platform:\n";
     std::string name = facts_.cluster.empty() ? host_identity() : facts_.cluster;
@@ -116,7 +124,7 @@ class PlatformFile {
  private:
   void line(const std::string& words, const std::string& comment) {
     text_ += comment.empty() ? fmt::format("  {}\n", words)
-                             : fmt::format("  {:<30} # {}\n", words, comment);
+                             : fmt::format("  {:<30} # {}\n", words, in_line(comment));
   }
   void key(const char* name, const std::string& value, const std::string& comment = {}) {
     line(fmt::format("{}: {}", name, value), comment);

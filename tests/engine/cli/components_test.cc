@@ -109,16 +109,16 @@ TEST_CASE("components that are no job are refused at their place") {
        "unknown key 'nodez' in resources");
   says(one + "    - {nodes: 1, launch: ./b}\n", "11:8", "unknown key 'nodes' in components");
   says(one + "    - {resources: {nodes: 1}}\n", "11:8", "a component of step 's' launches nothing");
-  says("  components: []\n", "9:", "step 's' does nothing");
+  says("  components: []\n", "4:1", "step 's' does nothing");
   says(one + "    - {resources: {nodes: 1, time: 5m}, launch: ./b}\n", "11:36",
        "the components of a job have one time limit");
   says(one + "    - {resources: {nodes: [1, 2]}, launch: ./b}\n", "11:28",
        "'nodes' of a component has one value");
   says(one + "    - {resources: {nodes: 0}, launch: ./b}\n", "11:27",
        "step 's': nodes \"0\" is not a whole number of at least 1");
-  says(one + "    - {resources: {nodes: 1, options: {time: 5}}, launch: ./b}\n", "11:39",
+  says(one + "    - {resources: {nodes: 1, options: {time: 5}}, launch: ./b}\n", "11:40",
        "option 'time' has the meaning of the key 'time'");
-  says(one + "    - {resources: {gpus_per_node: 1, options: {gpus: 2}}, launch: ./b}\n", "11:47",
+  says(one + "    - {resources: {gpus_per_node: 1, options: {gpus: 2}}, launch: ./b}\n", "11:48",
        "option 'gpus' contradicts the key 'gpus_per_node'");
   says(one + "    - {resources: {memory: much}, launch: ./b}\n", "11:28",
        "memory 'much' is not an amount that sbatch reads");

@@ -74,3 +74,65 @@ TEST_CASE("doctor: a folder in which no run can be kept is exit code 1") {
   CHECK_MESSAGE(has(ran.out, "\n  File system         proc"), ran.out);
   CHECK_MESSAGE(has(ran.out, "\n  Runs                no file can be made in it: "), ran.out);
 }
+
+// The programs stand for those of a cluster that Tally has not seen: lines as their manuals show them.
+TEST_CASE("platform detect: PBS, LSF and Flux by what their commands print") {
+  const Shell shell;
+  const auto program = [&](const char* name, const std::string& body) {
+    shell.sh("mkdir -p bin");
+    shell.file(std::string("bin/") + name, "#!/bin/sh\n" + body);
+    shell.sh(std::string("chmod +x bin/") + name);
+  };
+  const auto detect = [&](const std::string& scheduler) {
+    const Ran ran = shell.sh("PATH=$PWD/bin:$PATH \"$TALLY\" platform detect --scheduler " +
+                             scheduler + " -o " + scheduler + ".yaml");
+    CHECK_MESSAGE(ran.code == 0, ran.err);
+    const Ran valid = shell.tally("validate " + scheduler + ".yaml");
+    CHECK_MESSAGE(valid.code == 0, valid.err);
+    return shell.content(scheduler + ".yaml");
+  };
+  for (const char* name : {"qsub", "bsub", "bjobs"}) program(name, "exit 1\n");
+  program("pbsnodes",
+          "for n in 1 2; do printf 'node%s\\n     Mom = node%s\\n     ntype = PBS\\n     state = "
+          "free\\n"
+          "     resources_available.mem = 527672492kb\\n     resources_available.ncpus = 64\\n"
+          "     resources_available.ngpus = 4\\n\\n' $n $n; done\n"
+          "printf 'login\\n     resources_available.ncpus = 8\\n     resources_available.mem = "
+          "1kb\\n'\n");
+  program(
+      "qstat",
+      "printf 'Queue: route\\n    queue_type = Route\\n    started = True\\n\\nQueue: workq\\n"
+      "    queue_type = Execution\\n    resources_max.walltime = 24:00:00\\n    enabled = True\\n"
+      "    started = True\\n\\n'\n");
+  const std::string pbs = detect("pbs");
+  for (const char* text :
+       {"  scheduler: pbs\n",
+        "  partition: workq               # workq: 2 nodes of 64 CPUs and 527672492kb, ngpus=4, "
+        "limit 24:00:00\n",
+        "\n  gpus_per_node: 4 ", "\n  # cpus_per_task: 16 ", "\n  # max_time: 86400 "})
+    CHECK_MESSAGE(has(pbs, text), pbs);
+  CHECK(!has(pbs, "route"));
+  program(
+      "bqueues",
+      "echo 'QUEUE_NAME      PRIO STATUS          MAX JL/U JL/P JL/H NJOBS  PEND   RUN  SUSP'\n"
+      "echo 'normal           30  Open:Active       -    -    -    -     0     0     0     0'\n"
+      "echo 'night            20  Open:Inact        -    -    -    -     0     0     0     0'\n");
+  const std::string lsf = detect("lsf");
+  for (const char* text : {"\n  # partition:                   # fill in one of these\n",
+                           "\n  # partition: normal            # normal\n",
+                           "\n  # partition: night             # night: Open:Inact\n"})
+    CHECK_MESSAGE(has(lsf, text), lsf);
+  program("flux", "[ \"$1 $2\" = 'queue list' ] && echo 'batch|||||8h|'\n");
+  const std::string flux = detect("flux");
+  for (const char* text :
+       {"\n  partition: batch               # batch: limit 8h\n", "\n  # max_time: 28800 "})
+    CHECK_MESSAGE(has(flux, text), flux);
+  // A scheduler that says nothing is an error in its words, and no file.
+  program("bqueues",
+          "echo 'Failed in an LSF library call: LIM is down; try later' >&2; exit 255\n");
+  const Ran ran =
+      shell.sh("PATH=$PWD/bin:$PATH \"$TALLY\" platform detect --scheduler lsf -o n.yaml");
+  CHECK(ran.code == 1);
+  CHECK_MESSAGE(has(ran.err, "LIM is down"), ran.err);
+  CHECK(!shell.exists("n.yaml"));
+}

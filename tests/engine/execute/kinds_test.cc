@@ -228,7 +228,9 @@ TEST_CASE("value_names() has every value of the kinds") {
   const auto& names = step_kinds().value_names();
   CHECK(std::is_sorted(names.begin(), names.end()));
   std::set<std::string_view> given;
+  step.components = {step};
   const auto of_slurm = kind_values(step, lookup);
+  step.components.clear();
   SchedulerTable table;
   table.submit = {"submit"};
   step.scheduler = std::make_shared<const SchedulerTable>(table);

@@ -133,6 +133,8 @@ TEST_CASE("what a job asks for, in a scheduler's directives") {
                                     {"much", ""},
                                     {"64 G", ""}})
     CHECK(memory_word(*pbs, given) == word);
+  CHECK(job_name_word(*pbs, "13b train") == "t13b_train");
+  CHECK(job_name_word(*lsf, "13b train") == "13b_train");
   CHECK(directive_word(*pbs, "two words") == "\"two words\"");
   CHECK(directive_word(*pbs, "a\"b c") == "'a\"b c'");
   CHECK(directive_word(*lsf, "rusage[mem=4]") == "\"rusage[mem=4]\"");

@@ -87,6 +87,7 @@ CALLS = {
     "history": [["history", "run", "--metric", "rate"], ["history", "run"], ["history", EVIL]],
     "meter": [["meter", "--", EVIL], ["meter", "--", "true"]],
     "doctor": [["doctor"]],
+    "platform": [["platform", "detect"], ["platform", EVIL], ["platform", "detect", "--scheduler", EVIL]],
     "new": [["new", EVIL], ["new", "evil", "--", "cat", "raw"], ["new", "made"]],
     "reference": [["reference"], ["reference", "--update", "run"]],
     "info": [["info", "run"], ["info", "run", "-i", "0"], ["info", "run", "-i", "0", "-s", "s"], ["info", "run", "-i", "0", "-p"],
