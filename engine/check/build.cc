@@ -30,7 +30,7 @@ StepKind step_kind(const Element& element) {
   return StepKind::plain;
 }
 
-// A whole number of at least `least` in a key of `repeat`; `otherwise` if there is none.
+// A whole number of at least `least` in a key of `repeat` or `fleet`; `otherwise` if there is none.
 int count_of(const Element& element, const char* key, int least, int otherwise,
              Diagnostics& diagnostics) {
   const Text text = attribute_text(element, key);
@@ -39,8 +39,8 @@ int count_of(const Element& element, const char* key, int least, int otherwise,
       text.value.size() < 7 && text.value.find_first_not_of("0123456789") == std::string::npos;
   const int count = digits ? std::atoi(text.value.c_str()) : -1;
   if (count >= least) return count;
-  diagnostics.error(text.mark, fmt::format("repeat: {}: '{}' is not a whole number of at least {}",
-                                           key, text.value, least));
+  diagnostics.error(text.mark, fmt::format("{}: {}: '{}' is not a whole number of at least {}",
+                                           element.name, key, text.value, least));
   return otherwise;
 }
 
@@ -133,6 +133,36 @@ void add_analyse(const Element& element, Analyser* analyser) {
   }
 }
 
+// "95%" as 0.95.
+double part_of(const Element& element, const char* key, double otherwise,
+               Diagnostics& diagnostics) {
+  const Text text = attribute_text(element, key);
+  if (text.value.empty()) return otherwise;
+  char* end = nullptr;
+  const double part = std::strtod(text.value.c_str(), &end) / 100;
+  if (end != text.value.c_str() && std::string_view(end) == "%" && part > 0 && part < 1)
+    return part;
+  diagnostics.error(text.mark,
+                    fmt::format("fleet: {}: '{}' is not a percentage between 0% and 100%", key,
+                                text.value),
+                    fmt::format("write it as {:g}%", 100 * otherwise));
+  return otherwise;
+}
+
+Fleet read_fleet(const Element& element, Diagnostics& diagnostics) {
+  Fleet fleet;
+  fleet.any = true;
+  fleet.mark = element.mark;
+  fleet.rule.at_least = part_of(element, "at_least", fleet.rule.at_least, diagnostics);
+  fleet.rule.of_median = part_of(element, "of_median", fleet.rule.of_median, diagnostics);
+  fleet.rule.wrong = part_of(element, "wrong", fleet.rule.wrong, diagnostics);
+  fleet.first = count_of(element, "first", 1, fleet.first, diagnostics);
+  fleet.same = split_text(attribute_text(element, "same"));
+  fleet.show = split_text(attribute_text(element, "show"));
+  fleet.part = attribute_text(element, "part");
+  return fleet;
+}
+
 class BenchmarkBuilder {
  public:
   BenchmarkBuilder(const SetFile& home, SetBuilder& sets, Benchmark* benchmark,
@@ -152,6 +182,8 @@ class BenchmarkBuilder {
         add_named(analyser(child), child, &benchmark_.analysers);
       } else if (child.name == "result") {
         benchmark_.results.push_back(result(child));
+      } else if (child.name == "fleet") {
+        benchmark_.fleet = read_fleet(child, diagnostics_);
       }
     }
   }

@@ -220,7 +220,15 @@ void apply_set(const std::pair<std::string, std::string>& set, std::vector<Bench
                Diagnostics& diagnostics) {
   std::vector<std::string> names;
   bool found = false;
+  constexpr std::string_view kOfFleet = "fleet.";
   for (Benchmark& benchmark : *benchmarks) {
+    if (benchmark.fleet.any && starts_with(set.first, kOfFleet)) {
+      benchmark.fleet.given[set.first.substr(kOfFleet.size())] = set.second;
+      found = true;
+      if (set.first.substr(kOfFleet.size()) == kFleetPair &&
+          find_parameter(benchmark, kFleetPair) != nullptr)
+        return apply_set({kFleetPair, set.second}, benchmarks, diagnostics);
+    }
     const bool users = has_users(benchmark, set.first);
     for (auto& [set_name, parameters] : benchmark.parameter_sets) {
       for (Parameter& p : parameters.parameters) {

@@ -110,6 +110,30 @@ void check_expression_names(const Table& table, Diagnostics& diagnostics) {
   }
 }
 
+// A fleet is judged by its metrics, machine by machine.
+void check_fleet(const Benchmark& benchmark, Diagnostics& diagnostics) {
+  const Fleet& fleet = benchmark.fleet;
+  if (!fleet.any) return;
+  std::vector<Text> patterns = fleet.same;
+  patterns.insert(patterns.end(), fleet.show.begin(), fleet.show.end());
+  if (!fleet.part.value.empty()) patterns.push_back(fleet.part);
+  for (const Text& name : patterns) {
+    if (find_pattern(benchmark, name.value) != nullptr) continue;
+    diagnostics.error(name.mark, fmt::format("fleet: no pattern is called '{}'", name.value));
+  }
+  if (find_parameter(benchmark, kFleetNode) == nullptr)
+    diagnostics.error(fleet.mark, "fleet: no parameter is called 'node'",
+                      "a step that tests a machine uses a set with `{name: node, _: localhost}`");
+  const std::vector<const Table*> tables = tables_of(benchmark);
+  const bool any = std::ranges::any_of(tables, [](const Table* table) {
+    return std::ranges::any_of(
+        table->columns, [](const Column& column) { return column.better != Better::unknown; });
+  });
+  if (!any)
+    diagnostics.error(fleet.mark, "fleet: no column says which rate is judged",
+                      "give the column of a rate `better: higher`, or `better: lower`");
+}
+
 }  // namespace
 
 void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
@@ -117,6 +141,7 @@ void check_statistics(const Benchmark& benchmark, Diagnostics& diagnostics) {
     for (const Column& column : table->columns) check_column(benchmark, column, diagnostics);
     check_expression_names(*table, diagnostics);
   }
+  check_fleet(benchmark, diagnostics);
 }
 
 namespace {

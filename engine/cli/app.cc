@@ -100,6 +100,7 @@ void Application::add_commands(const std::string& word) {
   };
   const std::vector<Some> all = {
       {{"run"}, &Application::add_run},
+      {{"fleet"}, &Application::add_fleet, false},
       {{"continue"}, &Application::add_continue},
       {{"watch"}, &Application::add_watch},
       {{"analyse", "result"}, &Application::add_results},

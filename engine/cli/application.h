@@ -48,6 +48,7 @@ class Application {
 
   // The functions below are in app_commands.cc, or in X_command.cc of their command.
   void add_run();
+  void add_fleet();
   void add_continue();
   void add_watch();
   void add_results();
@@ -87,6 +88,7 @@ class Application {
   Words directories_;
   RunsArgs runs_;
   RunArgs run_;
+  FleetArgs fleet_;
   ResultArgs result_;
   PlotArgs plot_;
   ReportArgs report_;

@@ -47,6 +47,16 @@ struct RunArgs {
 };
 int run_command(const Settings& settings, const RunArgs& args);
 
+struct FleetArgs {
+  RunArgs run;
+  std::string nodes, partition;  // as Slurm writes them; with `local` devices, by comma
+  bool idle = false, local = false, accept = false;
+  std::string baseline, groups;  // files; empty: none
+  double budget = -1;            // node-hours; negative: no limit
+};
+// Exit code 5 where a machine or a link is slow or wrong.
+int fleet_command(const Settings& settings, const FleetArgs& args);
+
 struct ContinueArgs {
   RunsArgs runs;
   bool failed = false;  // what failed is done again

@@ -11,6 +11,7 @@
 
 #include "engine/base/files.h"
 #include "engine/cli/commands.h"
+#include "engine/cli/fleet.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
@@ -100,13 +101,14 @@ class PreciseEnough final : public RepeatJudge {
 
 // Executes what is left of the run. The journal keeps a record of the machine and of the jobs' use
 // of it, which JUBE's files do not have.
-Status execute_left(const Settings& settings, Run& run, RunSummary* summary) {
+Status execute_left(const Settings& settings, Run& run, FleetRepeats* fleet, RunSummary* summary) {
   const Benchmark& benchmark = run.benchmark();
   Journal& journal = run.journal();
   Parts parts;
   parts.on_interrupt = interrupt_question();
   PreciseEnough repeats;
   parts.repeats = &repeats;
+  if (fleet != nullptr) parts.repeats = fleet;
   TerminalOutput output;
   parts.output = &output;
   Status status;
@@ -194,13 +196,18 @@ int report_results(const Settings& settings, Run& run, std::vector<JunitSuite>* 
 
 Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit) {
   RunSummary summary;
-  Status status = execute_left(settings, run, &summary);
+  std::unique_ptr<FleetRepeats> fleet;
+  if (run.benchmark().fleet.is_tested() &&
+      print_if_error(settings, FleetRepeats::make(run, &fleet)))
+    return {kFailed};
+  Status status = execute_left(settings, run, fleet.get(), &summary);
   const int executed = report_execution(settings, run, summary, &status);
   const bool interrupted = summary.interrupted;
   if (settings.called_as_jube && summary.stopped)
     return {executed, interrupted};  // JUBE ends at -e, without an analysis
   const bool gives_up = settings.called_as_jube && has_failed_without_command(run.journal());
-  const int shown = report_results(settings, run, junit);
+  int shown = report_results(settings, run, junit);
+  if (fleet) shown = std::max(shown, fleet->report(settings, run));
   // JUBE's exit code ignores failed commands. It only reports JUBE's own failures.
   if (settings.called_as_jube && status && !interrupted)
     return {gives_up || shown != kFine ? kFailed : kFine, false};

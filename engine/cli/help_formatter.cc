@@ -23,6 +23,7 @@ constexpr const char* kFiles = "Write and check files";
 constexpr const char* kOther = "Help";
 constexpr std::array kCommands = {
     CommandHelp{"run", kRun, "run pi.yaml --tag slurm"},
+    CommandHelp{"fleet", kRun, "fleet fleet.yaml --nodes node[01-16]"},
     CommandHelp{"continue", kRun, "continue pi_run --failed"},
     CommandHelp{"watch", kRun, "watch pi_run"},
     CommandHelp{"meter", kRun, "meter -- ./program --its-option"},
@@ -158,7 +159,8 @@ constexpr ExitCode kCodes[] = {
     {kReferenceMissed, "a reference was missed or a result regressed",
      "A table's value is not what its `reference` expects, or is not there. Also where "
      "workpackages "
-     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference."},
+     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference. `fleet`: a machine or a link is slow or "
+     "wrong."},
 };
 
 }  // namespace

@@ -49,7 +49,7 @@ void Finisher::take_created(const std::vector<int>& created) {
       context_.log.write(workpackage.directory + ": " + why);
     } else {
       shared_.opened(workpackage.wp.step);
-      queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
+      queue_.add(id, workpackage.wp.step, context_.graph.turn_of(workpackage));
     }
   }
 }

@@ -27,7 +27,8 @@ WorkpackageGraph::WorkpackageGraph(Run& run)
       journal_(run.journal()),
       run_dir_(absolute_path(run.directory().path)),
       by_step_(benchmark_.steps.size()),
-      generator_(benchmark_, expander_, Purpose::run, *this) {}
+      generator_(benchmark_, expander_, Purpose::run, *this),
+      turns_(benchmark_, run.texts()) {}
 
 void WorkpackageGraph::keep(WorkpackageNode workpackage) {
   const auto id = static_cast<size_t>(workpackage.wp.id);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/base/diagnostics.h"
+#include "engine/execute/turn_order.h"
 #include "engine/journal/journal.h"
 #include "engine/run/run.h"
 #include "engine/workpackage/generator.h"
@@ -72,6 +73,7 @@ class WorkpackageGraph : private WorkpackageSink {
   const Step& step_of(const WorkpackageNode& workpackage) const {
     return benchmark_.steps[static_cast<size_t>(workpackage.wp.step)];
   }
+  Turn turn_of(const WorkpackageNode& workpackage) { return turns_.of(workpackage.wp); }
   const RunInfo& run() const { return expander_.run(); }
 
   // Absolute paths. folder() is RUNDIR/directory; work_dir() is its `work` folder, unless the step
@@ -103,6 +105,7 @@ class WorkpackageGraph : private WorkpackageSink {
   std::array<int, state_count> counts_{};  // of those with an id, by state
   std::vector<std::vector<int>> by_step_;  // ids
   Generator generator_;
+  TurnOrder turns_;
   std::vector<int> taken_;  // ids made by the generator since they were last fetched
   bool restored_ = false;
 };

@@ -122,7 +122,7 @@ Status RunLoop::resume() {
     if (state == State::running && restored && workpackage.job_name.empty())
       left_running.push_back(unfinished(workpackage));
     shared_.opened(workpackage.wp.step);
-    queue_.add(id, workpackage.wp.step, workpackage.wp.repetition);
+    queue_.add(id, workpackage.wp.step, graph_.turn_of(workpackage));
   }
   if (!left_running.empty()) {
     TRY(end_earlier_attempts(std::move(left_running)));

@@ -35,9 +35,11 @@ void Queue::find_gpus(const std::vector<std::string>& given) {
   gpu_count_ = free_gpus_.size();
 }
 
-void Queue::add(int id, int step, int repetition) {
+void Queue::add(int id, int step, const Turn& turn) {
   step_of_[id] = step;
-  (repetition == 0 ? queue_ : repetitions_[repetition]).push_back(id);
+  if (turn.chain != 0) turns_[id] = turn;
+  const bool first = turn.phase == 0 && turn.round == 0;
+  (first ? queue_ : later_[turn.phase][turn.chain][turn.round]).push_back(id);
 }
 
 bool Queue::at_most_waiting(const Caps& caps) {
@@ -51,22 +53,45 @@ bool Queue::held_back(int id, const Caps& caps) const {
 }
 
 // Whether the next round has repeats that may not be needed, which the running ones decide.
-bool Queue::waits_for_results() const {
-  const auto& [repetition, ids] = *repetitions_.begin();
-  return std::ranges::any_of(ids, [&, round = repetition](int id) {
+bool Queue::waits_for_results(const Rounds& rounds) const {
+  const auto& [next_round, ids] = *rounds.begin();
+  return std::ranges::any_of(ids, [&, round = next_round](int id) {
     const Caps& caps = caps_[static_cast<size_t>(step_of_.at(id))];
     return caps.first_decided > 0 && round >= caps.first_decided && caps.active > 0;
   });
 }
 
+// Whether nothing of an earlier phase runs. (Nothing of one is queued where it is asked.)
+bool Queue::is_open_phase(int phase) const {
+  return active_in_phase_.empty() || active_in_phase_.begin()->first >= phase;
+}
+
+// Moves the next round of no chain, or those of all chains that wait for nothing, into the queue.
+// Returns whether there was any.
+bool Queue::take_rounds() {
+  if (later_.empty() || !is_open_phase(later_.begin()->first)) return false;
+  std::map<int, Rounds>& chains = later_.begin()->second;
+  bool any = false;
+  for (auto chain = chains.begin(); chain != chains.end();) {
+    Rounds& rounds = chain->second;
+    const bool waits = chain->first == 0 ? waits_for_results(rounds)
+                                         : active_in_chain_.count(chain->first) != 0;
+    if (!waits) {
+      const std::deque<int>& ids = rounds.begin()->second;
+      queue_.insert(queue_.end(), ids.begin(), ids.end());
+      rounds.erase(rounds.begin());
+      any = true;
+    }
+    chain = rounds.empty() ? chains.erase(chain) : std::next(chain);
+  }
+  if (chains.empty()) later_.erase(later_.begin());
+  return any;
+}
+
 int Queue::next(int running) {
   if (!open_) return -1;
   for (;;) {
-    if (queue_.empty()) {
-      if (repetitions_.empty() || waits_for_results()) return -1;
-      queue_.swap(repetitions_.begin()->second);
-      repetitions_.erase(repetitions_.begin());
-    }
+    if (queue_.empty() && !take_rounds()) return -1;
     const int id = queue_.front();
     Caps& caps = caps_[static_cast<size_t>(step_of_[id])];
     if (held_back(id, caps)) {
@@ -84,12 +109,26 @@ int Queue::next(int running) {
 }
 
 void Queue::started(int id, int step) {
-  if (active_.emplace(id, true).second) ++caps_[static_cast<size_t>(step)].active;
+  if (!active_.emplace(id, true).second) return;
+  ++caps_[static_cast<size_t>(step)].active;
+  if (const auto turn = turns_.find(id); turn != turns_.end()) {
+    ++active_in_chain_[turn->second.chain];
+    ++active_in_phase_[turn->second.phase];
+  }
 }
 
 void Queue::ended(int id, int step) {
   Caps& caps = caps_[static_cast<size_t>(step)];
-  if (active_.erase(id) != 0) --caps.active;
+  if (active_.erase(id) != 0) {
+    --caps.active;
+    const auto leave = [](std::map<int, int>& counts, int key) {
+      if (--counts[key] == 0) counts.erase(key);
+    };
+    if (const auto turn = turns_.find(id); turn != turns_.end()) {
+      leave(active_in_chain_, turn->second.chain);
+      leave(active_in_phase_, turn->second.phase);
+    }
+  }
   if (!caps.held.empty()) {
     queue_.push_front(caps.held.front());
     caps.held.pop_front();

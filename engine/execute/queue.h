@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/status.h"
+#include "engine/execute/turn_order.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -18,11 +19,12 @@ class Queue {
   // `jobs`: workpackages at once. `gpus`: those that gpu_slots may assign; empty: the machine's.
   Queue(const Benchmark& benchmark, int jobs, const std::vector<std::string>& gpus);
 
-  // Adds a workpackage, first in, first out. A later repetition (a step's `repeat`) waits until no
-  // earlier repetition is left in the queue, and in a step with `until` until the earlier ones have
-  // ended. A workpackage that returns after a shared operation
-  // keeps its place in its step's counts.
-  void add(int id, int step, int repetition = 0);
+  // Adds a workpackage, first in, first out. A later round of no chain (a step's `repeat`) waits
+  // until no earlier one is left in the queue, and in a step with `until` until the earlier ones
+  // have ended. One of a chain waits until those before it in the chain have ended. A workpackage
+  // that returns, after a shared operation or a failed attempt, starts at once, and keeps its place
+  // in its step's counts and its chain.
+  void add(int id, int step, const Turn& turn = {});
   // Returns the next workpackage that may start while `running` processes run, or -1. Takes
   // constant time for each, however many are held back.
   int next(int running);
@@ -57,13 +59,18 @@ class Queue {
   };
   static bool at_most_waiting(const Caps& caps);  // the number that max_async allows
   bool held_back(int id, const Caps& caps) const;
-  bool waits_for_results() const;
+  using Rounds = std::map<int, std::deque<int>>;  // by round
+  bool waits_for_results(const Rounds& rounds) const;
+  bool is_open_phase(int phase) const;
+  bool take_rounds();
   void find_gpus(const std::vector<std::string>& given);
 
   int jobs_;
   bool open_ = true;
   std::deque<int> queue_;
-  std::map<int, std::deque<int>> repetitions_;  // not started, by repetition number
+  std::map<int, std::map<int, Rounds>> later_;  // not started, by phase and chain
+  std::unordered_map<int, Turn> turns_;         // of chains, also of ended ones, by id
+  std::map<int, int> active_in_chain_, active_in_phase_;
   std::unordered_map<int, int> step_of_;        // of queued and held workpackages
   std::unordered_map<int, bool> active_;
   std::vector<Caps> caps_;

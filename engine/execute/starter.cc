@@ -39,15 +39,25 @@ Status Starter::start(int id, Task** started) {
   return Status::ok();
 }
 
+int RepeatStop::ended() const {
+  const WorkpackageGraph& graph = context_.graph;
+  return graph.count(State::done) + graph.count(State::expected) + graph.count(State::failed) +
+         graph.count(State::lost);
+}
+
 Status RepeatStop::decide(int id, bool* dropped) {
   *dropped = false;
   const WorkpackageNode& workpackage = context_.graph[id];
   const RepeatUntil& until = context_.graph.step_of(workpackage).until;
   RepeatJudge* const judge = context_.parts.repeats;
-  if (until.metric.value.empty() || judge == nullptr) return Status::ok();
-  const int round = workpackage.wp.repetition;
-  if (round < until.warmup + until.min) return Status::ok();
-  // The results are read once a round, so that the cost stays linear in the workpackages.
+  const Turn turn = context_.graph.turn_of(workpackage);
+  const bool in_fleet = turn.chain != 0;
+  if ((until.metric.value.empty() && !in_fleet) || judge == nullptr) return Status::ok();
+  if (in_fleet ? turn.phase == 0 && turn.round == 0 : turn.round < until.warmup + until.min)
+    return Status::ok();
+  // The results are read once a round, so that the cost stays linear in the workpackages; in a
+  // fleet, whose machines have rounds of their own, when something has ended since.
+  const int round = in_fleet ? ended() : turn.round;
   if (round != asked_) {
     asked_ = round;
     std::vector<int> ids;
@@ -57,8 +67,9 @@ Status RepeatStop::decide(int id, bool* dropped) {
     not_needed_ = {ids.begin(), ids.end()};
   }
   if (not_needed_.count(id) == 0) return Status::ok();
-  context_.log.write(workpackage.directory + ": not needed: '" + until.metric.value +
-                     "' is precise enough");
+  context_.log.write(workpackage.directory + ": not needed: " +
+                     (in_fleet ? "decided, or the budget is spent"
+                               : "'" + until.metric.value + "' is precise enough"));
   TRY(context_.run.journal().remove(id));
   context_.graph.drop(id);
   ++dropped_;

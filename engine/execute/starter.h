@@ -28,7 +28,8 @@ class Starter {
   int last_ = -1;
 };
 
-// Ends the repeats of points whose metric is known precisely enough (a step's `repeat: {until}`).
+// Ends the repeats of points whose metric is known precisely enough (a step's `repeat: {until}`), and
+// those of the machines of a fleet that are decided.
 class RepeatStop {
  public:
   explicit RepeatStop(RunContext& context) : context_(context) {}
@@ -40,8 +41,10 @@ class RepeatStop {
   int dropped() const { return dropped_; }
 
  private:
+  int ended() const;  // workpackages
+
   RunContext& context_;
-  int asked_ = -1;  // the round for which the results were read
+  int asked_ = -1;  // the round for which the results were read, or ended() then
   std::set<int> not_needed_;
   int dropped_ = 0;
 };

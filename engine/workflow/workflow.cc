@@ -72,6 +72,21 @@ std::span<const ResourceKey> resource_keys() {
   return kKeys;
 }
 
+std::vector<std::string> Fleet::names() const {
+  if (!any) return {};
+  std::vector<std::string> all = {kFleetNode, kFleetPair};
+  for (const std::vector<Text>* list : {&same, &show})
+    for (const Text& name : *list) all.push_back(name.value);
+  if (!part.value.empty()) all.push_back(part.value);
+  return all;
+}
+
+const std::string& Fleet::find_given(const std::string& name) const {
+  static const std::string kNone;
+  const auto found = given.find(name);
+  return found == given.end() ? kNone : found->second;
+}
+
 const Step* Benchmark::find_step(const std::string& step) const {
   for (const Step& candidate : steps) {
     if (candidate.name.value == step) return &candidate;

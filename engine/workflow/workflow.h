@@ -15,6 +15,7 @@
 
 #include "engine/base/diagnostics.h"
 #include "engine/python/value.h"
+#include "engine/statistics/fleet.h"
 #include "engine/statistics/named.h"
 #include "engine/workflow/rules.h"
 #include "engine/workflow/step_kinds.h"
@@ -330,6 +331,28 @@ std::vector<const Table*> tables_of(const Result& result);
 // The table that a chart draws: the one it names, or the only one of its result. Null: none.
 const Table* drawn_table(const Result& result, const Chart& chart);
 
+// The section by which `tally fleet` tests many equal machines (docs/fleet.md). The parameter `node`
+// has one machine at a time, `pair` the two of a link.
+constexpr const char* kFleetNode = "node";
+constexpr const char* kFleetPair = "pair";
+struct Fleet {
+  bool any = false;  // the benchmark has the section
+  Mark mark;
+  statistics::FleetRule rule;
+  int first = 3;                 // repeats of a machine before it is first judged
+  std::vector<Text> same, show;  // patterns
+  Text part;                     // a pattern that tells the parts of a machine apart, as its GPUs
+  // The values that `tally fleet` gives to a run beside the parameters: `--set fleet.NAME=VALUE`.
+  std::map<std::string, std::string> given;
+
+  // The names of all its patterns and parameters.
+  std::vector<std::string> names() const;
+  // Whether the run is one of `tally fleet`. `tally run` does all repeats.
+  bool is_tested() const { return any && !given.empty(); }
+  // Empty: it was not given.
+  const std::string& find_given(const std::string& name) const;
+};
+
 struct Benchmark {
   Text name;
   Text outpath;
@@ -344,6 +367,7 @@ struct Benchmark {
   std::vector<Step> steps;          // file order
   std::vector<Analyser> analysers;  // file order
   std::vector<Result> results;
+  Fleet fleet;
   // The benchmark as a file describes it that defines a run's results anew (-u). A reference may be
   // for points that only the run or only the file has. Null: there is no such file.
   std::shared_ptr<const Benchmark> today;

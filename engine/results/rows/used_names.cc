@@ -22,6 +22,7 @@ UsedNames::UsedNames(const Benchmark& benchmark) {
       }
     }
   }
+  for (std::string& name : benchmark.fleet.names()) names_.insert(std::move(name));
   for (const SampleNameUse& use : sample_names(benchmark, names_)) {
     names_.insert(use.parts.base);
     of_repeats_.insert(use.parts.base);

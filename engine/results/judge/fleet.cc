@@ -1,0 +1,469 @@
+#include "engine/results/judge/fleet.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "engine/base/text.h"
+#include "engine/results/judge/fleet_links.h"
+#include "engine/results/rows/analyse.h"
+#include "engine/results/rows/point_key.h"
+#include "engine/workflow/fleet_pairs.h"
+
+namespace tally {
+namespace {
+
+using statistics::RateVerdict;
+
+const std::string* parameter_of(const WorkpackageView& view, std::string_view name) {
+  for (const auto& [parameter, value] : view.values)
+    if (parameter == name) return &value;
+  return nullptr;
+}
+
+// The machine or pair that the workpackage tests. Null: none, as a set-up.
+const std::string* tested_by(const WorkpackageView& view) {
+  const std::string* pair = parameter_of(view, kFleetPair);
+  return pair != nullptr ? pair : parameter_of(view, kFleetNode);
+}
+
+// The seconds that its job worked: from the file that it claims its folder with to its status. 0:
+// it has left none.
+double seconds_of_job(const std::string& folder) {
+  DIR* open = ::opendir(folder.c_str());
+  if (open == nullptr) return 0;
+  double begin = 0, end = 0;
+  while (const dirent* entry = ::readdir(open)) {
+    const std::string name = entry->d_name;
+    const bool claim = name.find(".status.claim-") != std::string::npos;
+    const bool status = name.size() > 7 && name.rfind(".status") == name.size() - 7;
+    struct stat info {};
+    if ((!claim && !status) || ::stat((folder + "/" + name).c_str(), &info) != 0) continue;
+    const double time = static_cast<double>(info.st_mtim.tv_sec) +
+                        1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+    (claim ? begin : end) = time;
+  }
+  ::closedir(open);
+  return begin > 0 && end > begin ? end - begin : 0;
+}
+
+double node_seconds(const WorkpackageView& view, const Journal::Stored& stored) {
+  const std::string& folder = view.own_dir.empty() ? view.work_dir : view.own_dir;
+  double seconds = seconds_of_job(folder);
+  if (stored.job_id.empty() && stored.started > 0)
+    seconds = std::max(0.0, stored.ended - stored.started);
+  return parameter_of(view, kFleetPair) != nullptr ? 2 * seconds : seconds;
+}
+
+std::string percent_below(const statistics::Deviation& deviation) {
+  const auto text = [](double change) {
+    return std::isfinite(change) ? fmt::format("{:.1f}", -100 * change) : std::string("?");
+  };
+  return fmt::format("{} % ({} to {} %)", text(deviation.change), text(deviation.interval.high),
+                     text(deviation.interval.low));
+}
+
+}  // namespace
+
+const char* fleet_word(FleetVerdict verdict) {
+  constexpr const char* kWords[] = {"undecided", "passes", "slow", "wrong"};
+  return kWords[static_cast<int>(verdict)];
+}
+
+bool FleetRateName::operator<(const FleetRateName& other) const {
+  return std::tie(step, metric, point) < std::tie(other.step, other.metric, other.point);
+}
+
+std::string FleetRateName::text() const {
+  return point.empty() ? metric : fmt::format("{} ({})", metric, point);
+}
+
+const FleetFinding* FleetMember::decisive() const {
+  const FleetFinding* slowest = nullptr;
+  const auto change = [](const FleetFinding& one) {
+    double lowest = 0;
+    for (const auto& deviation : {one.deviations.of_median, one.deviations.of_baseline})
+      if (deviation) lowest = std::min(lowest, deviation->change);
+    return lowest;
+  };
+  for (const FleetFinding& finding : findings) {
+    if (verdict == FleetVerdict::slow && finding.verdict != RateVerdict::slow) continue;
+    if (slowest == nullptr || change(finding) < change(*slowest)) slowest = &finding;
+  }
+  return slowest;
+}
+
+bool FleetReport::any_bad() const {
+  return std::ranges::any_of(members, [](const FleetMember& one) { return one.is_bad(); });
+}
+
+bool FleetReport::all_pass() const {
+  return std::ranges::all_of(
+      members, [](const FleetMember& one) { return one.verdict == FleetVerdict::passes; });
+}
+
+FleetJudge::FleetJudge(const Benchmark& benchmark, FleetBaseline baseline)
+    : benchmark_(benchmark), baseline_(std::move(baseline)), pair_rounds_(fleet_rounds(benchmark)) {
+  for (const Table* table : tables_of(benchmark)) {
+    for (const Column& column : table->columns) {
+      if (column.better == Better::unknown) continue;
+      FleetRateName& name = metrics_[column.name.value];
+      name.metric = column.name.value;
+      name.lower_is_better = column.better == Better::lower;
+      if (const Pattern* pattern = find_pattern(benchmark, name.metric)) name.unit = pattern->unit;
+    }
+  }
+  const std::set<std::string> free = free_parameters(benchmark);
+  for (const Parameter& parameter : all_parameters(benchmark)) {
+    const std::string& name = parameter.name.value;
+    const bool list = !parameter.separator.empty() &&
+                      parameter.value.value.find(parameter.separator) != std::string::npos;
+    if (list && name != kFleetNode && name != kFleetPair && free.count(name) != 0)
+      point_names_.insert(name);
+  }
+  for (const Analyser& analyser : benchmark.analysers)
+    for (const Text& row : analyser.rows)
+      if (row.value != benchmark.fleet.part.value) point_names_.insert(row.value);
+}
+
+FleetJudge::Unit& FleetJudge::unit_of(const WorkpackageView& view) {
+  const std::string& name = *tested_by(view);
+  const auto [found, is_new] = units_.try_emplace(name);
+  if (is_new) {
+    order_.push_back(name);
+    FleetMember& member = found->second.member;
+    member.name = name;
+    member.is_pair = parameter_of(view, kFleetPair) != nullptr;
+    const auto round = pair_rounds_.find(name);
+    if (round != pair_rounds_.end()) found->second.pair_round = round->second;
+  }
+  return found->second;
+}
+
+// Counts a workpackage that has ended by how it did.
+void FleetJudge::count(const WorkpackageView& view) {
+  FleetMember& member = unit_of(view).member;
+  if (view.state == State::lost) {
+    ++member.lost;
+  } else if (view.state != State::done) {
+    ++member.failed;
+  } else if (view.disturbance.busy()) {
+    ++member.busy;
+  } else if (view.disturbance.throttled()) {
+    ++member.throttled;
+  } else {
+    ++member.measured;
+  }
+}
+
+std::string FleetJudge::point_of(const Record& row) const {
+  std::vector<std::string> parts;
+  for (const std::string& name : point_names_) {
+    if (const std::string* value = row.point.value(name)) {
+      parts.push_back(name + "=" + *value);
+    } else if (const Value* cell = row.values.find(name)) {
+      parts.push_back(name + "=" + cell->str());
+    }
+  }
+  return join(parts, ", ");
+}
+
+// Takes the values of one row: rates, texts that are equal everywhere, and what is shown.
+void FleetJudge::take(const Record& row, const WorkpackageView& view) {
+  Unit& unit = unit_of(view);
+  const Fleet& fleet = benchmark_.fleet;
+  const Value* part = fleet.part.value.empty() ? nullptr : row.values.find(fleet.part.value);
+  const std::string part_text = part == nullptr ? std::string() : part->str();
+  const std::string point = point_of(row);
+  for (const Text& name : fleet.same) {
+    const Value* value = row.values.find(name.value);
+    if (value == nullptr) continue;
+    const std::string label = point.empty() ? name.value : name.value + " (" + point + ")";
+    auto& texts = texts_[view.step + '\0' + label][unit.member.name];
+    texts.emplace(value->str(), part_text);
+  }
+  auto& shown = unit.shown[part_text];
+  for (const std::vector<Text>* list : {&fleet.same, &fleet.show}) {
+    for (const Text& name : *list) {
+      const Value* value = row.values.find(name.value);
+      if (value == nullptr) continue;
+      std::erase_if(shown, [&](const auto& one) { return one.first == name.value; });
+      shown.emplace_back(name.value, value->str());
+    }
+  }
+  // A number that others disturbed is no measurement; wrong bits are wrong in any case.
+  if (row.busy > 0 || row.throttled > 0) return;
+  for (const auto& [metric, found] : metrics_) {
+    const Value* value = row.values.find(metric);
+    if (value == nullptr || !value->number() || !(value->as_double() > 0)) continue;
+    FleetRateName name = found;
+    name.step = view.step;
+    name.point = point;
+    rates_[name][{unit.member.name, part_text}].push_back(value->as_double());
+  }
+}
+
+Status FleetJudge::read(const Journal& journal, const std::string& run_dir, Evaluator& evaluator) {
+  std::vector<WorkpackageView> views;
+  TRY(workpackage_views(benchmark_, journal, run_dir, &views));
+  std::map<int, Journal::Stored> times;
+  TRY(journal.each_workpackage([&](Journal::Stored& stored) {
+    Journal::Stored& kept = times[stored.workpackage.id];
+    kept.started = stored.started;
+    kept.ended = stored.ended;
+    kept.job_id = stored.job_id;
+  }));
+  for (auto& [name, unit] : units_) {
+    unit.pending.clear();
+    unit.member.open = 0;
+  }
+  std::vector<WorkpackageView> fresh;
+  std::map<int, const WorkpackageView*> by_id;
+  for (const WorkpackageView& view : views) {
+    if (tested_by(view) == nullptr) {
+      fresh.push_back(view);  // a step before, whose values rows may show
+      continue;
+    }
+    Unit& unit = unit_of(view);
+    if (view.state == State::pending) unit.pending.push_back(view.id);
+    if (!has_ended(view.state)) ++unit.member.open;
+    if (!has_ended(view.state) || !read_.insert(view.id).second) continue;
+    count(view);
+    const Journal::Stored& stored = times[view.id];
+    unit.member.ended = std::max(unit.member.ended, stored.ended);
+    seconds_ += node_seconds(view, stored);
+    by_id[view.id] = &view;
+    fresh.push_back(view);
+  }
+  if (by_id.empty()) return Status::ok();
+  Diagnostics said_elsewhere;
+  for (Analyser analyser : benchmark_.analysers) {
+    analyser.reduce = false;
+    const Records records = analyse({benchmark_, evaluator, said_elsewhere}, analyser, fresh);
+    for (const Record& row : records.rows) {
+      const auto view = by_id.find(row.id);
+      if (view != by_id.end() && row.measured()) take(row, *view->second);
+    }
+  }
+  return Status::ok();
+}
+
+void FleetJudge::judge_rates(FleetReport& report, bool with_deviations) const {
+  std::map<std::string, FleetMember*> members;
+  for (FleetMember& member : report.members) members[member.name] = &member;
+  std::vector<std::pair<const FleetRateName*, statistics::FleetRate>> all;
+  size_t hypotheses = 0;
+  for (const auto& [name, samples] : rates_) {
+    statistics::FleetRate rate;
+    for (const auto& [who, values] : samples) {
+      statistics::Sample& logs = rate.logs.emplace_back();
+      for (const double value : values)
+        logs.push_back(name.lower_is_better ? -std::log(value) : std::log(value));
+    }
+    if (const auto known = baseline_.rates.find(name); known != baseline_.rates.end()) {
+      const double low = std::log(known->second.low), high = std::log(known->second.high);
+      rate.baseline = name.lower_is_better ? statistics::Interval{-high, -low}
+                                           : statistics::Interval{low, high};
+    }
+    hypotheses += rate.hypotheses();
+    all.emplace_back(&name, std::move(rate));
+  }
+  for (const auto& [name, rate] : all) {
+    const std::vector<RateVerdict> verdicts =
+        statistics::judge_rate(rate, benchmark_.fleet.rule, hypotheses);
+    std::vector<statistics::RateDeviations> deviations(rate.logs.size());
+    if (with_deviations) deviations = statistics::deviations(rate);
+    size_t at = 0;
+    for (const auto& [who, values] : rates_.at(*name)) {
+      FleetFinding& finding = members.at(who.first)->findings.emplace_back();
+      finding.name = *name;
+      finding.part = who.second;
+      finding.rate = statistics::median(values);
+      finding.repeats = static_cast<int>(values.size());
+      finding.verdict = verdicts[at];
+      finding.deviations = deviations[at++];
+    }
+  }
+  for (FleetMember& member : report.members) {
+    const auto is = [](RateVerdict verdict) {
+      return [verdict](const FleetFinding& one) { return one.verdict == verdict; };
+    };
+    if (std::ranges::any_of(member.findings, is(RateVerdict::slow))) {
+      member.verdict = FleetVerdict::slow;
+    } else if (!member.findings.empty() &&
+               std::ranges::all_of(member.findings, is(RateVerdict::passes))) {
+      member.verdict = FleetVerdict::passes;
+    }
+  }
+}
+
+// The text that counts: that of the baseline, if any machine has it, or else of more than half of
+// them.
+void FleetJudge::judge_bits(FleetReport& report) const {
+  std::map<std::string, FleetMember*> members;
+  for (FleetMember& member : report.members) members[member.name] = &member;
+  for (const auto& [key, units] : texts_) {
+    std::map<std::string, size_t> counts;
+    for (const auto& [unit, texts] : units)
+      if (texts.size() == 1) ++counts[texts.begin()->first];
+    std::string right;
+    for (const auto& [text, count] : counts)
+      if (2 * count > units.size()) right = text;
+    const auto accepted = baseline_.same.find(key);
+    if (accepted != baseline_.same.end() && counts.count(accepted->second) != 0)
+      right = accepted->second;
+    const std::string label = key.substr(key.find('\0') + 1);
+    if (right.empty() && units.size() > 1)
+      report.notes.push_back(fmt::format(
+          "{}: no text is that of more than half of the machines; which is right cannot be told",
+          label));
+    for (const auto& [unit, texts] : units) {
+      FleetMember& member = *members.at(unit);
+      const auto other = std::ranges::find_if(
+          texts, [&](const auto& text) { return text.first != right; });
+      if (right.empty() && units.size() > 1) {
+        if (member.verdict == FleetVerdict::passes) member.verdict = FleetVerdict::undecided;
+        if (member.why.empty()) member.why = label + " differs between machines";
+      } else if (!right.empty() && other != texts.end()) {
+        member.verdict = FleetVerdict::wrong;
+        const std::string part =
+            other->second.empty() ? std::string()
+                                  : fmt::format("{} {}: ", benchmark_.fleet.part.value,
+                                                other->second);
+        member.why = fmt::format("{}{} is {}, on the others {}", part, label, other->first, right);
+      }
+    }
+  }
+}
+
+// Says why a member is not decided, or slow.
+void FleetJudge::explain(FleetMember& member) const {
+  if (member.verdict == FleetVerdict::slow) {
+    const FleetFinding* finding = member.decisive();
+    const std::string part = finding->part.empty()
+                                 ? std::string()
+                                 : fmt::format("{} {}: ", benchmark_.fleet.part.value,
+                                               finding->part);
+    const auto& [of_median, of_baseline] = finding->deviations;
+    const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
+    member.why = fmt::format("{}{} is below the {} by {}", part, finding->name.text(),
+                             median ? "median" : "baseline",
+                             percent_below(median ? *of_median : *of_baseline));
+  }
+  if (member.verdict != FleetVerdict::undecided || !member.why.empty()) return;
+  std::vector<std::string> marks;
+  const auto add = [&](int count, const char* word) {
+    if (count > 0) marks.push_back(fmt::format("{} {}", count, word));
+  };
+  add(member.lost, "LOST");
+  add(member.failed, "FAILED");
+  add(member.busy, kBusy);
+  add(member.throttled, kThrottled);
+  if (member.measured == 0) {
+    member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
+    return;
+  }
+  member.why = fmt::format("after {} measurement{}", member.measured,
+                           member.measured == 1 ? "" : "s");
+  if (!marks.empty()) member.why += ", and " + join(marks, ", ");
+}
+
+FleetReport FleetJudge::verdicts(bool with_deviations) const {
+  FleetReport report;
+  for (const bool pairs : {false, true}) {
+    for (const std::string& name : order_) {
+      const FleetMember& member = units_.at(name).member;
+      const bool tested = member.measured + member.failed + member.lost + member.busy +
+                              member.throttled + member.open >
+                          0;
+      if (member.is_pair == pairs && tested) report.members.push_back(member);
+    }
+  }
+  judge_rates(report, with_deviations);
+  judge_bits(report);
+  constexpr double kSecondsOfHour = 3600;
+  report.node_hours = seconds_ / kSecondsOfHour;
+  report.budget = std::strtod(benchmark_.fleet.find_given("budget").c_str(), nullptr);
+  return report;
+}
+
+FleetReport FleetJudge::report() const {
+  FleetReport report = verdicts(true);
+  for (FleetMember& member : report.members) {
+    explain(member);
+    const auto& shown = units_.at(member.name).shown;
+    if (shown.empty()) continue;
+    const FleetFinding* decisive = member.decisive();
+    auto part = decisive == nullptr ? shown.begin() : shown.find(decisive->part);
+    member.shown = (part == shown.end() ? shown.begin() : part)->second;
+  }
+  assign_links(report);
+  std::map<std::string, std::string> groups;
+  for (const std::string& line : split_strip(benchmark_.fleet.find_given("groups"), "\n")) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    for (const std::string& name : split_strip(line.substr(colon + 2), ","))
+      groups[name] = line.substr(0, colon);
+  }
+  for (FleetMember& member : report.members)
+    if (const auto group = groups.find(member.name); group != groups.end())
+      member.group = group->second;
+  for (const std::string& line : split_strip(benchmark_.fleet.find_given("not_tested"), "\n")) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos)
+      report.not_tested.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+  }
+  return report;
+}
+
+std::vector<int> FleetJudge::not_needed() const {
+  const FleetReport report = verdicts(false);
+  const bool spent = report.budget > 0 && report.node_hours >= report.budget;
+  const LinkQuestions questions(
+      report, [&](const std::string& pair) { return units_.at(pair).pair_round == 0; });
+  std::vector<int> ids;
+  for (const FleetMember& member : report.members) {
+    const Unit& unit = units_.at(member.name);
+    // Machines whose jobs fail say nothing more by failing again.
+    const bool decided = member.verdict != FleetVerdict::undecided ||
+                         (member.measured == 0 &&
+                          member.failed + member.lost >= benchmark_.fleet.first);
+    const bool idle = unit.pair_round > 0 && !questions.are_answered_by(member.name);
+    if (spent || decided || idle) ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
+  }
+  return ids;
+}
+
+FleetBaseline FleetJudge::accepted() const {
+  FleetBaseline out;
+  std::set<std::string> passing;
+  const FleetReport report = verdicts(false);
+  for (const FleetMember& member : report.members)
+    if (member.verdict == FleetVerdict::passes) passing.insert(member.name);
+  for (const auto& [name, samples] : rates_) {
+    statistics::Sample medians;
+    AcceptedRate rate;
+    for (const auto& [who, values] : samples) {
+      if (passing.count(who.first) == 0) continue;
+      medians.push_back(statistics::median(values));
+      rate.repeats += values.size();
+    }
+    if (medians.empty()) continue;
+    rate.machines = medians.size();
+    rate.rate = statistics::median(medians);
+    const statistics::Interval interval = statistics::median_interval(medians).interval;
+    rate.low = interval.low;
+    rate.high = interval.high;
+    out.rates[name] = rate;
+  }
+  for (const auto& [key, units] : texts_)
+    for (const auto& [unit, texts] : units)
+      if (passing.count(unit) != 0) out.same[key] = texts.begin()->first;
+  return out;
+}
+
+}  // namespace tally
