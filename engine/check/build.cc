@@ -142,10 +142,10 @@ double part_of(const Element& element, const char* key, double otherwise,
   const double part = std::strtod(text.value.c_str(), &end) / 100;
   if (end != text.value.c_str() && std::string_view(end) == "%" && part > 0 && part < 1)
     return part;
-  diagnostics.error(text.mark,
-                    fmt::format("fleet: {}: '{}' is not a percentage between 0% and 100%", key,
-                                text.value),
-                    fmt::format("write it as {:g}%", 100 * otherwise));
+  diagnostics.error(
+      text.mark,
+      fmt::format("fleet: {}: '{}' is not a percentage between 0% and 100%", key, text.value),
+      fmt::format("write it as {:g}%", 100 * otherwise));
   return otherwise;
 }
 

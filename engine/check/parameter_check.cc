@@ -242,6 +242,15 @@ void apply_set(const std::pair<std::string, std::string>& set, std::vector<Bench
     }
   }
   if (found) return;
+  if (starts_with(set.first, kOfFleet)) {
+    const std::string what =
+        "the workflow has no section `fleet`, which says what `tally fleet` judges";
+    const bool said = std::ranges::any_of(
+        diagnostics.all(), [&](const Diagnostic& one) { return one.message == what; });
+    if (!said)
+      diagnostics.error({}, what, "docs/fleet.md has an example; workflows/fleet.yaml is one");
+    return;
+  }
   constexpr size_t kMost = 12;
   std::string hint = did_you_mean(set.first, names);
   if (hint.empty() && !names.empty() && names.size() <= kMost)

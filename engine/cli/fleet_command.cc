@@ -96,8 +96,7 @@ Status read_groups(const std::string& path, bool local, std::string* out) {
 }
 
 // The values that the run keeps, so that `continue` has them: parameters and those of the fleet.
-Status settings_of(const FleetArgs& args, const Machines& machines,
-                   std::vector<std::string>* set) {
+Status settings_of(const FleetArgs& args, const Machines& machines, std::vector<std::string>* set) {
   const auto give = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) set->push_back("fleet." + name + "=" + value);
   };
@@ -129,8 +128,9 @@ Status settings_of(const FleetArgs& args, const Machines& machines,
 
 int fleet_command(const Settings& settings, const FleetArgs& args) {
   if (args.nodes.empty() && args.partition.empty() && !args.idle && !args.local) {
-    print_error(settings, "fleet: which machines?",
-                "--nodes node[01-16], --partition NAME, --idle, or --local for this machine's GPUs");
+    print_error(
+        settings, "fleet: which machines?",
+        "--nodes node[01-16], --partition NAME, --idle, or --local for this machine's GPUs");
     return kBadInput;
   }
   Machines machines;
@@ -183,8 +183,7 @@ Status FleetRepeats::write_files(const Run& run, const FleetReport& report) cons
 }
 
 int FleetRepeats::report(const Settings& settings, const Run& run) {
-  if (print_if_error(settings,
-                     judge_.read(run.journal(), run.directory().path, run.evaluator())))
+  if (print_if_error(settings, judge_.read(run.journal(), run.directory().path, run.evaluator())))
     return kFailed;
   const FleetReport report = judge_.report();
   fmt::print("{}\n", layout(for_stdout(fleet_grid(report)), "fleet", {TableStyle::pretty}));
@@ -226,8 +225,7 @@ void Application::add_fleet() {
   sub->add_option("--groups", fleet_.groups,
                   "a file with a line for each rack or switch: its name, and its nodes")
       ->option_text("FILE");
-  sub->add_option("-o,--outpath", fleet_.run.outpath,
-                  "folder of the runs, in place of the file's")
+  sub->add_option("-o,--outpath", fleet_.run.outpath, "folder of the runs, in place of the file's")
       ->option_text("DIR");
   sub->add_flag("-n,--dry-run", fleet_.run.dry_run, "print what would run; write nothing");
 }

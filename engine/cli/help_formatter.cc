@@ -159,7 +159,8 @@ constexpr ExitCode kCodes[] = {
     {kReferenceMissed, "a reference was missed or a result regressed",
      "A table's value is not what its `reference` expects, or is not there. Also where "
      "workpackages "
-     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference. `fleet`: a machine or a link is slow or "
+     "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference. "
+     "`fleet`: a machine or a link is slow or "
      "wrong."},
 };
 

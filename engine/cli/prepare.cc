@@ -261,7 +261,8 @@ bool announce_jobs(const Settings& settings, const PlannedRun& planned,
                                ? "unknown node-hours"
                                : fmt::format("{:.1f} node-hours at most", estimate.node_hours))
             << '\n';
-  print_estimate(estimate, std::cout);
+  // Each machine of a fleet has jobs of its own, most of which will not be needed.
+  if (!planned.run.benchmark().fleet.is_tested()) print_estimate(estimate, std::cout);
   std::cout.flush();
   return !refuse(settings, planned, max_node_hours, "nothing was submitted");
 }

@@ -85,6 +85,7 @@ class ReportMaker {
       if (!drawn.insert(table.result).second) continue;
       for (const Chart& chart : table.result->charts) add_chart(*table.result, chart, tables);
     }
+    for (const Run& run : runs_) add_fleet_map(run);
     return write(html_report(report_));
   }
 
@@ -267,6 +268,16 @@ class ReportMaker {
   }
 
   // With several runs, each has its own panel or series.
+  // The map of a fleet, as its run has left it.
+  void add_fleet_map(const Run& run) {
+    ReportChart map;
+    if (!run.benchmark().fleet.is_tested() ||
+        !read_file(run.directory().path + "/result/fleet.svg", &map.svg))
+      return;
+    map.name = "fleet";
+    report_.charts.push_back(std::move(map));
+  }
+
   void add_chart(const Result& result, Chart chart, const std::vector<RenderedResult>& tables) {
     const Table* drawn = drawn_table(result, chart);
     for (size_t i = 0; i < tables.size(); ++i) {

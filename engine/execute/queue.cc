@@ -74,8 +74,8 @@ bool Queue::take_rounds() {
   bool any = false;
   for (auto chain = chains.begin(); chain != chains.end();) {
     Rounds& rounds = chain->second;
-    const bool waits = chain->first == 0 ? waits_for_results(rounds)
-                                         : active_in_chain_.count(chain->first) != 0;
+    const bool waits =
+        chain->first == 0 ? waits_for_results(rounds) : active_in_chain_.count(chain->first) != 0;
     if (!waits) {
       const std::deque<int>& ids = rounds.begin()->second;
       queue_.insert(queue_.end(), ids.begin(), ids.end());

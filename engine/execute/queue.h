@@ -71,7 +71,7 @@ class Queue {
   std::map<int, std::map<int, Rounds>> later_;  // not started, by phase and chain
   std::unordered_map<int, Turn> turns_;         // of chains, also of ended ones, by id
   std::map<int, int> active_in_chain_, active_in_phase_;
-  std::unordered_map<int, int> step_of_;        // of queued and held workpackages
+  std::unordered_map<int, int> step_of_;  // of queued and held workpackages
   std::unordered_map<int, bool> active_;
   std::vector<Caps> caps_;
   std::vector<std::string> free_gpus_;

@@ -421,13 +421,23 @@ const std::vector<KeyRule>& key_rules() {
   static const std::vector<KeyRule> sites = {
       {"step.platform", "_", R::text, "", T, true, "", "The file or the name."},
 
-      {"fleet", "at_least", R::text, "", T, false, "95%", "The contract: what part of the baseline's rate a machine reaches at least."},
-      {"fleet", "of_median", R::text, "", T, false, "97%", "What part of the fleet's median rate a machine reaches at least."},
-      {"fleet", "wrong", R::text, "", T, false, "1%", "In how many fleets a machine may be called slow falsely, and how many slow machines may pass."},
-      {"fleet", "first", R::number, "", T, false, "3", "Repeats of a machine before it is judged for the first time."},
-      {"fleet", "same", R::names, "", T, false, "", "Patterns whose text is equal on all machines at the same point; a machine with another text is wrong."},
-      {"fleet", "show", R::names, "", T, false, "", "Patterns shown of each machine, as its clock."},
-      {"fleet", "part", R::name, "", T, false, "", "A pattern of `rows` that tells the parts of a machine apart, as its GPUs: each is judged by itself."},
+      {"fleet", "at_least", R::text, "", T, false, "95%",
+       "The contract: what part of the baseline's rate a machine reaches at least."},
+      {"fleet", "of_median", R::text, "", T, false, "97%",
+       "What part of the fleet's median rate a machine reaches at least."},
+      {"fleet", "wrong", R::text, "", T, false, "1%",
+       "In how many fleets a machine may be called slow falsely, and how many slow machines may "
+       "pass."},
+      {"fleet", "first", R::number, "", T, false, "3",
+       "Repeats of a machine before it is judged for the first time."},
+      {"fleet", "same", R::names, "", T, false, "",
+       "Patterns whose text is equal on all machines at the same point; a machine with another "
+       "text is wrong."},
+      {"fleet", "show", R::names, "", T, false, "",
+       "Patterns shown of each machine, as its clock."},
+      {"fleet", "part", R::name, "", T, false, "",
+       "A pattern of `rows` that tells the parts of a machine apart, as its GPUs: each is judged "
+       "by itself."},
 
       {"platform", "name", R::name, "", T, true, "", "The cluster's name."},
       {"platform", "scheduler", R::name, "", T, false, "slurm",

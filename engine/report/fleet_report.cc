@@ -43,14 +43,15 @@ Look look_of(FleetVerdict verdict) {
   return {'?', "\033[33m", "#e0b13a"};
 }
 
-std::string percent(double change) {
+std::string signed_percent(double change) {
   return std::isfinite(change) ? fmt::format("{:+.1f}", 100 * change) : std::string("?");
 }
 
 std::string deviation_text(const std::optional<Deviation>& deviation) {
   if (!deviation) return {};
-  return fmt::format("{} % ({} to {})", percent(deviation->change),
-                     percent(deviation->interval.low), percent(deviation->interval.high));
+  return fmt::format("{} % ({} to {})", signed_percent(deviation->change),
+                     signed_percent(deviation->interval.low),
+                     signed_percent(deviation->interval.high));
 }
 
 std::string time_of(double seconds) {
@@ -91,23 +92,26 @@ std::string counted(const FleetReport& report, bool pairs) {
     if (names.empty()) continue;
     const bool passes = verdict == FleetVerdict::passes;
     const bool few = names.size() <= 8;
-    parts.push_back(fmt::format("{} {}{}", names.size(), passes ? "pass" : fleet_word(verdict),
-                                passes || !few ? "" : " (" + join(names, pairs ? "; " : ", ") + ")"));
+    parts.push_back(
+        fmt::format("{} {}{}", names.size(), passes ? "pass" : fleet_word(verdict),
+                    passes || !few ? "" : " (" + join(names, pairs ? "; " : ", ") + ")"));
   }
   if (all == 0) return {};
   return fmt::format("{} {}{}: {}", all, pairs ? "pair" : "machine", all == 1 ? "" : "s",
                      join(parts, ", "));
 }
 
-Json json_of(const std::optional<Deviation>& deviation) {
+Json document_of(const std::optional<Deviation>& deviation) {
   if (!deviation) return nullptr;
-  const auto bound = [](double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); };
+  const auto bound = [](double value) {
+    return std::isfinite(value) ? Json(value) : Json(nullptr);
+  };
   return {{"change", deviation->change},
           {"low", bound(deviation->interval.low)},
           {"high", bound(deviation->interval.high)}};
 }
 
-Json json_of(const FleetMember& member) {
+Json document_of(const FleetMember& member) {
   Json rates = Json::array();
   for (const FleetFinding& one : member.findings) {
     constexpr const char* kWords[] = {"undecided", "passes", "slow"};
@@ -119,8 +123,8 @@ Json json_of(const FleetMember& member) {
                      {"rate", one.rate},
                      {"repeats", one.repeats},
                      {"verdict", kWords[static_cast<int>(one.verdict)]},
-                     {"of_median", json_of(one.deviations.of_median)},
-                     {"of_baseline", json_of(one.deviations.of_baseline)}});
+                     {"of_median", document_of(one.deviations.of_median)},
+                     {"of_baseline", document_of(one.deviations.of_baseline)}});
   }
   Json shown = Json::object();
   for (const auto& [name, text] : member.shown) shown[name] = text;
@@ -138,7 +142,7 @@ Json json_of(const FleetMember& member) {
           {"rates", rates}};
 }
 
-Json json_of(const std::vector<std::pair<std::string, std::string>>& facts) {
+Json document_of(const std::vector<std::pair<std::string, std::string>>& facts) {
   Json out = Json::object();
   for (const auto& [name, value] : facts) out[name] = value;
   return out;
@@ -268,10 +272,10 @@ std::string fleet_svg(const FleetReport& report, const std::string& title) {
                        escaped(shortened(name, (kLeft - 16) / 12.0)));
     size_t x = kLeft;
     for (const auto& [machine, member] : line.machines) {
-      const std::string words =
-          member == nullptr ? "not tested"
-                            : fmt::format("{}{}{}", fleet_word(member->verdict),
-                                          member->why.empty() ? "" : ": ", member->why);
+      const std::string words = member == nullptr
+                                    ? "not tested"
+                                    : fmt::format("{}{}{}", fleet_word(member->verdict),
+                                                  member->why.empty() ? "" : ": ", member->why);
       out += fmt::format(
           "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" rx=\"2\" fill=\"{}\"><title>{}: "
           "{}</title></rect>\n",
@@ -303,13 +307,13 @@ std::string fleet_json(const FleetReport& report,
                    {"notes", report.notes}};
   Json machines = Json::array(), links = Json::array(), others = Json::array();
   for (const FleetMember& member : report.members)
-    (member.is_pair ? links : machines).push_back(json_of(member));
+    (member.is_pair ? links : machines).push_back(document_of(member));
   for (const auto& [name, why] : report.not_tested)
     others.push_back({{"name", name}, {"why", why}});
   document["machines"] = std::move(machines);
   document["links"] = std::move(links);
   document["not_tested"] = std::move(others);
-  document["machine"] = json_of(facts);
+  document["machine"] = document_of(facts);
   return dumped(document);
 }
 
@@ -326,8 +330,8 @@ JunitSuite fleet_suite(const FleetReport& report, const std::string& benchmark) 
     suite.cases.push_back(std::move(one));
   }
   for (const auto& [name, why] : report.not_tested)
-    suite.cases.push_back({suite.name + ".nodes", name, JunitResult::skipped, 0,
-                           "not tested: " + why, {}});
+    suite.cases.push_back(
+        {suite.name + ".nodes", name, JunitResult::skipped, 0, "not tested: " + why, {}});
   return suite;
 }
 
@@ -344,8 +348,8 @@ Status read_baseline(const std::string& path, FleetBaseline* out) {
   for (const Json& one : document["rates"]) {
     FleetRateName name;
     AcceptedRate rate;
-    for (const auto& [key, into] : {std::pair{"step", &name.step}, {"metric", &name.metric},
-                                    {"point", &name.point}}) {
+    for (const auto& [key, into] :
+         {std::pair{"step", &name.step}, {"metric", &name.metric}, {"point", &name.point}}) {
       if (!one.is_object() || !one.contains(key) || !one[key].is_string())
         return wrong("a rate has no step, metric or point");
       *into = one[key].get<std::string>();
@@ -393,7 +397,7 @@ std::string baseline_text(const FleetBaseline& baseline,
                  {"accepted", time_stamp()},
                  {"rates", std::move(rates)},
                  {"same", std::move(same)},
-                 {"machine", json_of(facts)}});
+                 {"machine", document_of(facts)}});
 }
 
 }  // namespace tally

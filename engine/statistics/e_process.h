@@ -8,7 +8,7 @@
 // No factor is negative, and each has an expectation of at most 1 if the mean of y is at most 0.
 // So E is a non-negative supermartingale where the rate is not above the limit, and the probability
 // that it ever reaches 1 / a is at most a (Ville's inequality). The lower clip is one unit, so that
-// the limit is compared with a mean of which an outlier moves little; the upper clip can only lower E.
+// the limit is compared with a mean that an outlier moves little; the upper clip can only lower E.
 #pragma once
 
 #include <vector>

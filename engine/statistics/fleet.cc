@@ -78,8 +78,7 @@ std::vector<RateDeviations> deviations(const FleetRate& rate) {
     const double unit = unit_of(logs, scale);
     if (centre) all[i].of_median = deviation(logs, *centre, unit);
     if (rate.baseline)
-      all[i].of_baseline =
-          deviation(logs, (rate.baseline->low + rate.baseline->high) / 2, unit);
+      all[i].of_baseline = deviation(logs, (rate.baseline->low + rate.baseline->high) / 2, unit);
   }
   return all;
 }

@@ -38,8 +38,8 @@ Status ask(const std::vector<std::string>& words, std::string* out) {
 
 // The states in which a node starts no job, and will not by itself. "*": it does not answer.
 bool takes_no_jobs(const std::string& state) {
-  constexpr const char* kStates[] = {"down", "drain", "fail", "error", "unknown", "maint", "future",
-                                     "no_respond", "reboot"};
+  constexpr const char* kStates[] = {"down",  "drain",  "fail",       "error", "unknown",
+                                     "maint", "future", "no_respond", "reboot"};
   return state.find('*') != std::string::npos ||
          std::ranges::any_of(kStates, [&](const char* one) { return starts_with(state, one); });
 }
@@ -55,8 +55,7 @@ Status expand_nodes(const std::string& list, std::vector<std::string>* names) {
 }
 
 Status slurm_nodes(const std::string& partition, std::vector<SlurmNode>* nodes) {
-  std::vector<std::string> words = {"sinfo", "--noheader", "--Node", "--all",
-                                    "--format=%N|%T|%E"};
+  std::vector<std::string> words = {"sinfo", "--noheader", "--Node", "--all", "--format=%N|%T|%E"};
   if (!partition.empty()) words.push_back("--partition=" + partition);
   std::string out;
   TRY(ask(words, &out));

@@ -43,8 +43,8 @@ double seconds_of_job(const std::string& folder) {
     const bool status = name.size() > 7 && name.rfind(".status") == name.size() - 7;
     struct stat info {};
     if ((!claim && !status) || ::stat((folder + "/" + name).c_str(), &info) != 0) continue;
-    const double time = static_cast<double>(info.st_mtim.tv_sec) +
-                        1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
+    const double time =
+        static_cast<double>(info.st_mtim.tv_sec) + 1e-9 * static_cast<double>(info.st_mtim.tv_nsec);
     (claim ? begin : end) = time;
   }
   ::closedir(open);
@@ -323,17 +323,17 @@ void FleetJudge::judge_bits(FleetReport& report) const {
           label));
     for (const auto& [unit, texts] : units) {
       FleetMember& member = *members.at(unit);
-      const auto other = std::ranges::find_if(
-          texts, [&](const auto& text) { return text.first != right; });
+      const auto other =
+          std::ranges::find_if(texts, [&](const auto& text) { return text.first != right; });
       if (right.empty() && units.size() > 1) {
         if (member.verdict == FleetVerdict::passes) member.verdict = FleetVerdict::undecided;
         if (member.why.empty()) member.why = label + " differs between machines";
       } else if (!right.empty() && other != texts.end()) {
         member.verdict = FleetVerdict::wrong;
         const std::string part =
-            other->second.empty() ? std::string()
-                                  : fmt::format("{} {}: ", benchmark_.fleet.part.value,
-                                                other->second);
+            other->second.empty()
+                ? std::string()
+                : fmt::format("{} {}: ", benchmark_.fleet.part.value, other->second);
         member.why = fmt::format("{}{} is {}, on the others {}", part, label, other->first, right);
       }
     }
@@ -344,10 +344,9 @@ void FleetJudge::judge_bits(FleetReport& report) const {
 void FleetJudge::explain(FleetMember& member) const {
   if (member.verdict == FleetVerdict::slow) {
     const FleetFinding* finding = member.decisive();
-    const std::string part = finding->part.empty()
-                                 ? std::string()
-                                 : fmt::format("{} {}: ", benchmark_.fleet.part.value,
-                                               finding->part);
+    const std::string part =
+        finding->part.empty() ? std::string()
+                              : fmt::format("{} {}: ", benchmark_.fleet.part.value, finding->part);
     const auto& [of_median, of_baseline] = finding->deviations;
     const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
     member.why = fmt::format("{}{} is below the {} by {}", part, finding->name.text(),
@@ -367,8 +366,8 @@ void FleetJudge::explain(FleetMember& member) const {
     member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
     return;
   }
-  member.why = fmt::format("after {} measurement{}", member.measured,
-                           member.measured == 1 ? "" : "s");
+  member.why =
+      fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
   if (!marks.empty()) member.why += ", and " + join(marks, ", ");
 }
 
@@ -429,9 +428,9 @@ std::vector<int> FleetJudge::not_needed() const {
   for (const FleetMember& member : report.members) {
     const Unit& unit = units_.at(member.name);
     // Machines whose jobs fail say nothing more by failing again.
-    const bool decided = member.verdict != FleetVerdict::undecided ||
-                         (member.measured == 0 &&
-                          member.failed + member.lost >= benchmark_.fleet.first);
+    const bool decided =
+        member.verdict != FleetVerdict::undecided ||
+        (member.measured == 0 && member.failed + member.lost >= benchmark_.fleet.first);
     const bool idle = unit.pair_round > 0 && !questions.are_answered_by(member.name);
     if (spent || decided || idle) ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
   }

@@ -47,8 +47,8 @@ void assign_links(FleetReport& report) {
       return counts[machine].slow > 1 && counts[machine].passes == 0 && counts[partner].passes > 0;
     };
     if (is_bad(one) || is_bad(other)) {
-      pair.why += fmt::format("; {} is not as fast as the others by itself",
-                              is_bad(one) ? one : other);
+      pair.why +=
+          fmt::format("; {} is not as fast as the others by itself", is_bad(one) ? one : other);
     } else if (counts[one].passes > 0 && counts[other].passes > 0) {
       pair.why += "; it is the link: both pass in another pair";
     } else if (blamed(one, other) || blamed(other, one)) {

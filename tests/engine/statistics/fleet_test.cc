@@ -47,8 +47,11 @@ std::vector<Noise> noises() {
   const auto uneven = [](Random& random, size_t node) {
     return (node % 7 == 0 ? 0.012 : 0.004) * simulated::normal(random);
   };
-  return {{"0.3 %", plain(0.003)}, {"0.5 %", plain(0.005)}, {"0.5 %, 2 % slow outliers", outliers},
-          {"heavy tails", heavy},  {"uneven nodes", uneven}};
+  return {{"0.3 %", plain(0.003)},
+          {"0.5 %", plain(0.005)},
+          {"0.5 %, 2 % slow outliers", outliers},
+          {"heavy tails", heavy},
+          {"uneven nodes", uneven}};
 }
 
 struct Count {
@@ -126,21 +129,22 @@ void report(const char* limit, const Noise& noise, const Count& count) {
     return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   };
   const size_t planted = kPlanted * count.fleets;
-  std::printf(
-      "| %s | %s | %zu of %zu | %.2f %% | %.1f %% | %.1f %% | %.2f %% | %.1f | %.0f %% |\n", limit,
-      noise.name.c_str(), count.accused_wrongly, count.fleets,
-      per(count.passed_at_limit, planted), per(count.found5, planted), per(count.found2, planted),
-      per(count.undecided, count.healthy),
-      static_cast<double>(count.repeats) / static_cast<double>(count.fleets * kNodes),
-      per(count.repeats, count.fleets * kNodes * kFixedPlan));
+  std::printf("| %s | %s | %zu of %zu | %.2f %% | %.1f %% | %.1f %% | %.2f %% | %.1f | %.0f %% |\n",
+              limit, noise.name.c_str(), count.accused_wrongly, count.fleets,
+              per(count.passed_at_limit, planted), per(count.found5, planted),
+              per(count.found2, planted), per(count.undecided, count.healthy),
+              static_cast<double>(count.repeats) / static_cast<double>(count.fleets * kNodes),
+              per(count.repeats, count.fleets * kNodes * kFixedPlan));
 }
 
 }  // namespace
 
 TEST_CASE("fleets are accused falsely as rarely as stated, and cost half of a fixed plan") {
   const size_t fleets = fleets_to_simulate();
-  std::printf("| limit | noise | fleets with a false accusation | nodes at the limit that pass | 5 %% slower: "
-              "slow | 2 %% slower: as it is | healthy nodes undecided | repeats a node | of 20 |\n");
+  std::printf(
+      "| limit | noise | fleets with a false accusation | nodes at the limit that pass | 5 %% "
+      "slower: "
+      "slow | 2 %% slower: as it is | healthy nodes undecided | repeats a node | of 20 |\n");
   for (const double limit : {0.97, 0.99}) {
     uint64_t seed = 56;
     for (const Noise& noise : noises()) {
