@@ -4,6 +4,7 @@
 //   TALLY_FLEETS=1000 fleet_test  what docs/fleet.md has
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -163,6 +164,44 @@ TEST_CASE("fleets are accused falsely as rarely as stated, and cost half of a fi
                           static_cast<double>(count.fleets * kNodes * kFixedPlan);
       if (limit < 0.98) CHECK(used <= 0.5);
     }
+  }
+}
+
+// The hardest fleet: against a baseline all nodes are exactly at the limit, so that each of them may
+// be accused falsely, at each look.
+TEST_CASE("a fleet at the limit of its contract is accused as rarely as stated") {
+  const size_t fleets = fleets_to_simulate() / 2;
+  for (const Noise& noise : noises()) {
+    Random random(5);
+    const FleetRule rule;
+    size_t accused = 0, passed = 0;
+    for (size_t i = 0; i < fleets; ++i) {
+      FleetRate rate;
+      rate.logs.resize(kNodes);
+      rate.baseline = Interval{-std::log(rule.at_least), -std::log(rule.at_least)};
+      bool any = false;
+      std::vector<bool> passes(kNodes, false);
+      for (int repeat = 0; repeat < kMost; ++repeat) {
+        for (size_t node = 0; node < kNodes; ++node)
+          rate.logs[node].push_back(noise.draw(random, node));
+        if (fleet_round(repeat, kFirst) == fleet_round(repeat + 1, kFirst) && repeat + 1 < kMost)
+          continue;
+        // The median tells nothing here: all pass against it.
+        const std::vector<RateVerdict> now = judge_rate(rate, rule, rate.hypotheses());
+        for (size_t node = 0; node < kNodes; ++node) {
+          any = any || now[node] == RateVerdict::slow;
+          if (now[node] == RateVerdict::passes) passes[node] = true;
+        }
+      }
+      accused += any ? 1 : 0;
+      passed += static_cast<size_t>(std::ranges::count(passes, true));
+    }
+    std::printf("at the limit, %s: %zu of %zu fleets accused, %.2f %% of the nodes pass\n",
+                noise.name.c_str(), accused, fleets,
+                100 * static_cast<double>(passed) / static_cast<double>(fleets * kNodes));
+    INFO(noise.name);
+    CHECK(accused <= binomial_bound(fleets, rule.wrong));
+    CHECK(passed <= binomial_bound(fleets * kNodes, rule.wrong));
   }
 }
 
