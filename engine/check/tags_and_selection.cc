@@ -139,8 +139,11 @@ void check_tag_rules(const Element& root, const TagRules& rules, const CheckOpti
   if (strict) {
     for (Text& tag : selection_names(root, "tag")) given.push_back(std::move(tag));
   }
+  // `tally fleet --local` sets the tag, whether or not the file has something for it.
+  const bool of_fleet = std::ranges::any_of(
+      options.set, [](const auto& one) { return starts_with(one.first, "fleet."); });
   for (const auto& [tag, mark] : given) {
-    if (used.count(tag) > 0 || options.stored_tags) continue;
+    if (used.count(tag) > 0 || options.stored_tags || (of_fleet && tag == "local")) continue;
     const std::string message = fmt::format("tag '{}' appears nowhere in the file", tag);
     std::string hint = did_you_mean(tag, {known.begin(), known.end()});
     if (hint.empty() && !known.empty())

@@ -103,6 +103,7 @@ Status settings_of(const FleetArgs& args, const Machines& machines, std::vector<
   set->push_back("node=" + join(machines.tested, ","));
   give("pair", fleet_pairs(machines.tested, kPairRounds));
   give("machines", std::to_string(machines.tested.size()));
+  give("local", args.local ? "true" : "");
   give("not_tested", join(machines.not_tested, "\n"));
   if (args.budget >= 0) give("budget", fmt::format("{}", args.budget));
   if (!args.groups.empty()) {
@@ -190,7 +191,8 @@ int FleetRepeats::report(const Settings& settings, const Run& run) {
   const bool color = in_color(settings, STDOUT_FILENO);
   print_styled(stdout, fleet_map(report, color) + "\n");
   for (const std::string& line : fleet_summary(report)) fmt::print("{}\n", line);
-  if (const std::string exclude = fleet_exclude(report); !exclude.empty())
+  const std::string exclude = fleet_exclude(report);
+  if (!exclude.empty() && run.benchmark().fleet.find_given("local").empty())
     fmt::print("for Slurm: {}\n", exclude);
   if (print_if_error(settings, write_files(run, report))) return kFailed;
   if (report.any_bad()) return kReferenceMissed;

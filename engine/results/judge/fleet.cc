@@ -183,8 +183,7 @@ void FleetJudge::take(const Record& row, const WorkpackageView& view) {
     const Value* value = row.values.find(name.value);
     if (value == nullptr) continue;
     const std::string label = point.empty() ? name.value : name.value + " (" + point + ")";
-    auto& texts = texts_[view.step + '\0' + label][unit.member.name];
-    texts.emplace(value->str(), part_text);
+    texts_[view.step + '\0' + label][unit.member.name][value->str()].insert(part_text);
   }
   auto& shown = unit.shown[part_text];
   for (const std::vector<Text>* list : {&fleet.same, &fleet.show}) {
@@ -210,13 +209,10 @@ void FleetJudge::take(const Record& row, const WorkpackageView& view) {
 Status FleetJudge::read(const Journal& journal, const std::string& run_dir, Evaluator& evaluator) {
   std::vector<WorkpackageView> views;
   TRY(workpackage_views(benchmark_, journal, run_dir, &views));
-  std::map<int, Journal::Stored> times;
-  TRY(journal.each_workpackage([&](Journal::Stored& stored) {
-    Journal::Stored& kept = times[stored.workpackage.id];
-    kept.started = stored.started;
-    kept.ended = stored.ended;
-    kept.job_id = stored.job_id;
-  }));
+  std::vector<Journal::Stored> all;
+  TRY(journal.workpackages(&all));
+  std::map<int, const Journal::Stored*> times;
+  for (const Journal::Stored& stored : all) times[stored.workpackage.id] = &stored;
   for (auto& [name, unit] : units_) {
     unit.pending.clear();
     unit.member.open = 0;
@@ -233,7 +229,7 @@ Status FleetJudge::read(const Journal& journal, const std::string& run_dir, Eval
     if (!has_ended(view.state)) ++unit.member.open;
     if (!has_ended(view.state) || !read_.insert(view.id).second) continue;
     count(view);
-    const Journal::Stored& stored = times[view.id];
+    const Journal::Stored& stored = *times.at(view.id);
     unit.member.ended = std::max(unit.member.ended, stored.ended);
     seconds_ += node_seconds(view, stored);
     by_id[view.id] = &view;
@@ -330,10 +326,11 @@ void FleetJudge::judge_bits(FleetReport& report) const {
         if (member.why.empty()) member.why = label + " differs between machines";
       } else if (!right.empty() && other != texts.end()) {
         member.verdict = FleetVerdict::wrong;
+        // A text that the rows of several parts have is one of the whole machine.
+        const bool of_part = other->second.size() == 1 && !other->second.begin()->empty();
         const std::string part =
-            other->second.empty()
-                ? std::string()
-                : fmt::format("{} {}: ", benchmark_.fleet.part.value, other->second);
+            of_part ? fmt::format("{} {}: ", benchmark_.fleet.part.value, *other->second.begin())
+                    : std::string();
         member.why = fmt::format("{}{} is {}, on the others {}", part, label, other->first, right);
       }
     }

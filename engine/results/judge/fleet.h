@@ -122,8 +122,9 @@ class FleetJudge {
   std::vector<std::string> order_;  // names of units
   std::map<std::string, Unit> units_;
   std::map<FleetRateName, Samples> rates_;  // as they were printed
-  // By step, pattern and point: the texts of each unit, with the part of the first.
-  std::map<std::string, std::map<std::string, std::map<std::string, std::string>>> texts_;
+  using Parts = std::set<std::string>;
+  // By step, pattern and point: the texts of each unit, with the parts that had them.
+  std::map<std::string, std::map<std::string, std::map<std::string, Parts>>> texts_;
   std::set<int> read_;  // ids
   double seconds_ = 0;  // of nodes
 };

@@ -84,10 +84,10 @@ TEST_CASE("fleet: a slow GPU of a machine is named, and so are wrong bits in one
   for (const char* node : {"0", "1", "2", "5"})
     CHECK(has(verdicts, std::string(node) + " passes \n"));
   CHECK(has(verdicts, "3 slow gpu 1: "));
-  CHECK(has(verdicts, "is below the median by 10."));
+  CHECK(has(verdicts, "is below the median by "));
   CHECK(has(verdicts, "4 wrong loss is 1.26, on the others 1.25\n"));
   CHECK(has(ran.out, "6 machines: 4 pass, 1 slow (3), 1 wrong (4)"));
-  CHECK(has(ran.out, "for Slurm: --exclude=3,4"));
+  CHECK(!has(ran.out, "for Slurm"));
   CHECK(has(ran.out, "...SW."));
   CHECK(has(here.content("runs/000000/result/fleet.xml"), "name=\"3\""));
   CHECK(has(here.content("runs/000000/result/fleet.svg"), "3: slow: gpu 1: "));
@@ -100,8 +100,8 @@ TEST_CASE("fleet: a baseline finds what all machines have in common, and tells b
   INFO(ran.out, ran.err);
   CHECK(ran.code == 0);
   CHECK(has(ran.out, "fleet.baseline.json"));
-  // Two have no median of their own.
-  ran = here.fleet("--nodes 0,1");
+  // Two GPUs have no median of their own.
+  ran = here.fleet("--nodes 0");
   CHECK(ran.code == 1);
   CHECK(has(here.verdicts("000001"), "0 undecided after 24 measurements\n"));
   here.file("slow", "all\n");
