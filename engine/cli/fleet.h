@@ -24,6 +24,8 @@ class FleetRepeats final : public RepeatJudge {
  private:
   FleetRepeats(const Benchmark& benchmark, FleetBaseline baseline)
       : judge_(benchmark, std::move(baseline)) {}
+  // Reads what has ended, and keeps what that decides.
+  Status decide(const Run& run);
   Status write_files(const Run& run, const FleetReport& report) const;
 
   FleetJudge judge_;

@@ -155,11 +155,20 @@ Status FleetRepeats::make(const Run& run, std::unique_ptr<FleetRepeats>* out) {
     TRY(read_baseline(file, &baseline));
   }
   out->reset(new FleetRepeats(run.benchmark(), std::move(baseline)));
+  std::vector<Journal::Facts> sessions;
+  TRY(run.journal().sessions(&sessions));
+  for (const Journal::Facts& facts : sessions) (*out)->judge_.take_decided(facts);
+  return Status::ok();
+}
+
+Status FleetRepeats::decide(const Run& run) {
+  TRY(judge_.read(run.journal(), run.directory().path, run.evaluator()));
+  for (const auto& [name, verdict] : judge_.decide()) TRY(run.journal().add_fact(name, verdict));
   return Status::ok();
 }
 
 Status FleetRepeats::not_needed(const Run& run, std::vector<int>* workpackages) {
-  TRY(judge_.read(run.journal(), run.directory().path, run.evaluator()));
+  TRY(decide(run));
   *workpackages = judge_.not_needed();
   return Status::ok();
 }
@@ -184,8 +193,7 @@ Status FleetRepeats::write_files(const Run& run, const FleetReport& report) cons
 }
 
 int FleetRepeats::report(const Settings& settings, const Run& run) {
-  if (print_if_error(settings, judge_.read(run.journal(), run.directory().path, run.evaluator())))
-    return kFailed;
+  if (print_if_error(settings, decide(run))) return kFailed;
   const FleetReport report = judge_.report();
   fmt::print("{}\n", layout(for_stdout(fleet_grid(report)), "fleet", {TableStyle::pretty}));
   const bool color = in_color(settings, STDOUT_FILENO);

@@ -17,6 +17,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/prepare.h"
 #include "engine/execute/machine_facts.h"
+#include "engine/results/judge/fleet.h"
 
 namespace tally {
 namespace {
@@ -65,6 +66,7 @@ Status run_facts(const Journal& journal, Journal::Facts* facts) {
   std::vector<Journal::Facts> sessions;
   TRY(journal.sessions(&sessions));
   *facts = merged(sessions);
+  std::erase_if(*facts, [](const auto& fact) { return starts_with(fact.first, kFleetFact); });
   std::map<int, JobUse> uses;
   TRY(journal.job_uses(&uses));
   std::set<std::string> distinct;

@@ -44,7 +44,9 @@ Look look_of(FleetVerdict verdict) {
 }
 
 std::string signed_percent(double change) {
-  return std::isfinite(change) ? fmt::format("{:+.1f}", 100 * change) : std::string("?");
+  // A rate without a lower bound.
+  const bool known = std::isfinite(change) && change > -1;
+  return known ? fmt::format("{:+.1f}", 100 * change) : std::string("?");
 }
 
 std::string deviation_text(const std::optional<Deviation>& deviation) {
@@ -104,7 +106,7 @@ std::string counted(const FleetReport& report, bool pairs) {
 Json document_of(const std::optional<Deviation>& deviation) {
   if (!deviation) return nullptr;
   const auto bound = [](double value) {
-    return std::isfinite(value) ? Json(value) : Json(nullptr);
+    return std::isfinite(value) && value > -1 ? Json(value) : Json(nullptr);
   };
   return {{"change", deviation->change},
           {"low", bound(deviation->interval.low)},

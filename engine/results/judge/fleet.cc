@@ -90,8 +90,10 @@ const FleetFinding* FleetMember::decisive() const {
       if (deviation) lowest = std::min(lowest, deviation->change);
     return lowest;
   };
+  const bool any_slow = std::ranges::any_of(
+      findings, [](const FleetFinding& one) { return one.verdict == RateVerdict::slow; });
   for (const FleetFinding& finding : findings) {
-    if (verdict == FleetVerdict::slow && finding.verdict != RateVerdict::slow) continue;
+    if (verdict == FleetVerdict::slow && any_slow && finding.verdict != RateVerdict::slow) continue;
     if (slowest == nullptr || change(finding) < change(*slowest)) slowest = &finding;
   }
   return slowest;
@@ -294,6 +296,8 @@ void FleetJudge::judge_rates(FleetReport& report, bool with_deviations) const {
                std::ranges::all_of(member.findings, is(RateVerdict::passes))) {
       member.verdict = FleetVerdict::passes;
     }
+    if (const auto known = decided_.find(member.name); known != decided_.end())
+      member.verdict = known->second;
   }
 }
 
@@ -339,8 +343,8 @@ void FleetJudge::judge_bits(FleetReport& report) const {
 
 // Says why a member is not decided, or slow.
 void FleetJudge::explain(FleetMember& member) const {
-  if (member.verdict == FleetVerdict::slow) {
-    const FleetFinding* finding = member.decisive();
+  const FleetFinding* finding = member.decisive();
+  if (member.verdict == FleetVerdict::slow && finding != nullptr) {
     const std::string part =
         finding->part.empty() ? std::string()
                               : fmt::format("{} {}: ", benchmark_.fleet.part.value, finding->part);
@@ -416,6 +420,25 @@ FleetReport FleetJudge::report() const {
   return report;
 }
 
+Journal::Facts FleetJudge::decide() {
+  Journal::Facts facts;
+  for (const FleetMember& member : verdicts(false).members) {
+    if (member.verdict != FleetVerdict::passes && member.verdict != FleetVerdict::slow) continue;
+    if (decided_.emplace(member.name, member.verdict).second)
+      facts.emplace_back(kFleetFact + member.name, fleet_word(member.verdict));
+  }
+  return facts;
+}
+
+void FleetJudge::take_decided(const Journal::Facts& facts) {
+  for (const auto& [name, word] : facts) {
+    if (!starts_with(name, kFleetFact)) continue;
+    for (const FleetVerdict verdict : {FleetVerdict::passes, FleetVerdict::slow})
+      if (word == fleet_word(verdict))
+        decided_.emplace(name.substr(std::string_view(kFleetFact).size()), verdict);
+  }
+}
+
 std::vector<int> FleetJudge::not_needed() const {
   const FleetReport report = verdicts(false);
   const bool spent = report.budget > 0 && report.node_hours >= report.budget;
@@ -425,9 +448,9 @@ std::vector<int> FleetJudge::not_needed() const {
   for (const FleetMember& member : report.members) {
     const Unit& unit = units_.at(member.name);
     // Machines whose jobs fail say nothing more by failing again.
-    const bool decided =
-        member.verdict != FleetVerdict::undecided ||
-        (member.measured == 0 && member.failed + member.lost >= benchmark_.fleet.first);
+    const bool decided = member.verdict != FleetVerdict::undecided ||
+                         (member.failed + member.lost >= benchmark_.fleet.first &&
+                          member.failed + member.lost > member.measured);
     const bool idle = unit.pair_round > 0 && !questions.are_answered_by(member.name);
     if (spent || decided || idle) ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
   }

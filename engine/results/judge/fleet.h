@@ -80,6 +80,11 @@ struct FleetReport {
   bool all_pass() const;
 };
 
+// Verdicts are kept as facts of the run: a machine that has passed is not measured any more, and what
+// others measure later moves the median against which it has passed. The name of its fact: this and
+// the machine's.
+inline constexpr const char* kFleetFact = "fleet: ";
+
 class FleetJudge {
  public:
   // `benchmark` must outlive the object.
@@ -87,6 +92,10 @@ class FleetJudge {
 
   // Reads what has ended since the last call.
   Status read(const Journal& journal, const std::string& run_dir, Evaluator& evaluator);
+  // Decides by the rates what can be decided now, for good. The facts that the run is to keep.
+  Journal::Facts decide();
+  // Takes what an earlier engine has decided.
+  void take_decided(const Journal::Facts& facts);
   FleetReport report() const;
   // The workpackages that have not begun and need not run: those of machines and links that are
   // decided, pairs that would not tell more, and all once the budget is spent.
@@ -125,8 +134,9 @@ class FleetJudge {
   using Parts = std::set<std::string>;
   // By step, pattern and point: the texts of each unit, with the parts that had them.
   std::map<std::string, std::map<std::string, std::map<std::string, Parts>>> texts_;
-  std::set<int> read_;  // ids
-  double seconds_ = 0;  // of nodes
+  std::map<std::string, FleetVerdict> decided_;  // passes or slow, by name
+  std::set<int> read_;                           // ids
+  double seconds_ = 0;                           // of nodes
 };
 
 }  // namespace tally
