@@ -71,27 +71,31 @@ bool Queue::is_open_phase(int phase) const {
 bool Queue::take_rounds() {
   if (later_.empty() || !is_open_phase(later_.begin()->first)) return false;
   std::map<int, Rounds>& chains = later_.begin()->second;
-  bool any = false;
+  std::vector<int> taken;
   for (auto chain = chains.begin(); chain != chains.end();) {
     Rounds& rounds = chain->second;
     const bool waits =
         chain->first == 0 ? waits_for_results(rounds) : active_in_chain_.count(chain->first) != 0;
     if (!waits) {
       const std::deque<int>& ids = rounds.begin()->second;
-      queue_.insert(queue_.end(), ids.begin(), ids.end());
+      taken.insert(taken.end(), ids.begin(), ids.end());
       rounds.erase(rounds.begin());
-      any = true;
     }
     chain = rounds.empty() ? chains.erase(chain) : std::next(chain);
   }
   if (chains.empty()) later_.erase(later_.begin());
-  return any;
+  // Repeats of several chains take turns: their numbers do.
+  if (!turns_.empty()) std::ranges::sort(taken);
+  queue_.insert(queue_.end(), taken.begin(), taken.end());
+  return !taken.empty();
 }
 
 int Queue::next(int running) {
   if (!open_) return -1;
   for (;;) {
-    if (queue_.empty() && !take_rounds()) return -1;
+    // A chain that is running now would fall behind the others, whose rounds would be taken without it.
+    const bool no_room = running >= jobs_ && !turns_.empty();
+    if (queue_.empty() && (no_room || !take_rounds())) return -1;
     const int id = queue_.front();
     Caps& caps = caps_[static_cast<size_t>(step_of_[id])];
     if (held_back(id, caps)) {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "tests/support/shell.h"
@@ -127,6 +128,27 @@ TEST_CASE("fleet: a machine whose program fails has no verdict, and is not tried
   CHECK(ran.code == 1);
   CHECK(has(here.verdicts(), "2 undecided no measurement: 3 FAILED\n"));
   CHECK(count_of(here.content("done"), "2 3") == 0);
+}
+
+TEST_CASE("fleet: machines that are not decided take turns") {
+  LocalFleet here;
+  std::string text = kWorkflow;
+  text.replace(text.find("fleet: {"), 8, "fleet: {of_median: 99.99%, ");
+  text.replace(text.find("repeat: 24"), 10, "repeat: 9");
+  here.file("fleet.yaml", text);
+  const Ran ran = here.fleet("--nodes 0,1,2,3");
+  INFO(ran.out, ran.err);
+  CHECK(ran.code == 1);
+  int counts[4] = {};
+  std::istringstream lines(here.content("done"));
+  int node = 0, repeat = 0, uneven = 0;
+  while (lines >> node >> repeat) {
+    ++counts[node];
+    const auto [least, most] = std::ranges::minmax(counts);
+    uneven = std::max(uneven, most - least);
+  }
+  CHECK(uneven == 1);
+  CHECK(std::ranges::count(counts, 9) == 4);
 }
 
 TEST_CASE("fleet: continue begins nothing that is decided") {
