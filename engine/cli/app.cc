@@ -107,6 +107,7 @@ void Application::add_commands(const std::string& word) {
       {{"plot"}, &Application::add_plot},
       {{"report"}, &Application::add_report},
       {{"compare"}, &Application::add_compare, false},
+      {{"archive", "verify"}, &Application::add_archive, false},
       {{"history"}, &Application::add_history, false},
       {{"meter"}, &Application::add_meter, false},
       {{"doctor"}, &Application::add_doctor, false},

@@ -55,6 +55,7 @@ class Application {
   void add_plot();
   void add_report();
   void add_compare();
+  void add_archive();
   void add_reference();
   void add_history();
   void add_meter();
@@ -93,6 +94,8 @@ class Application {
   PlotArgs plot_;
   ReportArgs report_;
   CompareArgs compare_;
+  ArchiveArgs archive_;
+  VerifyArgs verify_;
   ReferenceArgs reference_;
   HistoryArgs history_;
   MeterArgs meter_;

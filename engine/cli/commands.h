@@ -108,6 +108,21 @@ struct CompareArgs {
 // Exit code 5 where a row regressed, or where a null comparison found a difference.
 int compare_command(const Settings& settings, const CompareArgs& args);
 
+struct ArchiveArgs {
+  std::vector<std::string> runs;  // folders of runs, runs' folders, input files
+  std::vector<std::string> ids;
+  std::string out, sign;  // sign: an SSH key; empty: it is not signed
+};
+int archive_command(const Settings& settings, const ArchiveArgs& args);
+struct VerifyArgs {
+  std::string file, signature, signers;
+  bool replay = false;  // a part of it is run again
+  std::string share = "3%", threshold = "5%";
+};
+// Exit code 1 where something has changed or does not follow, 2 where the file is no archive, 5
+// where a replay does not agree.
+int verify_command(const Settings& settings, const VerifyArgs& args);
+
 struct HistoryArgs {
   std::string directory = ".";  // folder of runs, a run's folder, or an input file
   std::string metric, style;

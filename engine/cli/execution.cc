@@ -214,6 +214,12 @@ Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>
   return {std::max(executed, shown), interrupted};
 }
 
+int execute_part(const Settings& settings, Run& run) {
+  RunSummary summary;
+  Status status = execute_left(settings, run, &summary);
+  return report_execution(settings, run, summary, &status);
+}
+
 int report_nothing(const Benchmark& benchmark, bool dry) {
   bool excluded = false;
   std::string why = "its steps are not active, or their parameter sets contradict each other";

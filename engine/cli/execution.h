@@ -20,6 +20,10 @@ struct Executed {
 // for. Prints errors. `junit` gets the run's suite, if it is not null.
 Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>* junit);
 
+// Executes what is left of the run and prints how it ended, but not its results. Returns an exit
+// code.
+int execute_part(const Settings& settings, Run& run);
+
 // Waits until the engine that holds a run has ended. False: none holds it.
 using WaitForHolder = std::function<bool(const RunDirectory& directory)>;
 // Goes on with the runs. `wait_for_holder` is called for a run that is in use. Null: such a run is

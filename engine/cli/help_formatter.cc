@@ -153,7 +153,10 @@ constexpr ExitCode kCodes[] = {
     {kFine, "all went well", "Every workpackage finished, and every reference was met."},
     {kFailed, "something failed",
      "A workpackage failed, was lost or waits; the run was interrupted; a result could not be "
-     "written. `result` and `report` only show that a workpackage failed: their code is 0."},
+     "written. `result` and `report` only show that a workpackage failed: their code is 0. "
+     "`verify`: the "
+     "archive has changed, its tables do not follow from its samples, or its signature does not "
+     "hold."},
     {kBadInput, "wrong input or command line",
      "Nothing was started: the input file, the command line or the run that it names is wrong."},
     {kReferenceMissed, "a reference was missed or a result regressed",

@@ -253,6 +253,11 @@ class Journal {
   Status states(std::vector<Tally>* out) const;
   // How many workpackages there are, which takes much less time than states().
   Status count(size_t* workpackages) const;
+  // Writes a database with the same rows, on pages of its own. There must be no file yet.
+  Status copy_to(const std::string& path) const;
+  // The run's folder before it came into an archive, absolute: values name it. Empty: the run is
+  // where its journal is (archived_copy.h).
+  Status archived_from(std::string* run_dir) const;
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -87,6 +87,22 @@ Status Journal::sources(Texts* out) const {
   return read_pairs(database_, "SELECT path, text FROM source ORDER BY position", out);
 }
 
+Status Journal::copy_to(const std::string& path) const {
+  Statement copy;
+  TRY(copy.prepare(database_, "VACUUM INTO ?"));
+  return copy.bind(1, std::string_view(path)).run();
+}
+
+Status Journal::archived_from(std::string* run_dir) const {
+  run_dir->clear();
+  bool has = false;
+  if (Status s = has_table(database_, "archived", &has); !s || !has) return s;
+  Statement origin;
+  TRY(origin.prepare(database_, "SELECT run_dir FROM archived"));
+  while (origin.row()) *run_dir = origin.text(0);
+  return origin.status();
+}
+
 Status Journal::update(Update* out) const {
   out->tags = run_.tags;
   return read_update(database_, out);

@@ -18,6 +18,7 @@
 #include "engine/base/files.h"
 #include "engine/base/presence.h"
 #include "engine/base/text.h"
+#include "engine/journal/archived_copy.h"
 #include "engine/results/read/changed_files.h"
 #include "engine/results/read/outside_parts.h"
 #include "engine/results/read/patterns.h"
@@ -169,6 +170,8 @@ class ViewMaker {
 
   // Reads what the journal has of workpackages beside themselves.
   Status read_measures(const Journal& journal) {
+    TRY(journal.archived_from(&archived_from_));
+    if (!archived_from_.empty()) info_.rundir = archived_from_;
     TRY(journal.job_uses(&job_uses_));
     return journal.disturbances(&disturbances_);
   }
@@ -185,7 +188,9 @@ class ViewMaker {
     StepValues& of_all = of_step(from);
     const Step* step = of_all.step;
     view.work_dir = from.work_dir.empty() ? absolute_run_ + from.directory + "/work"
-                                          : absolute_path(from.work_dir);
+                    : !archived_from_.empty()
+                        ? absolute_run_ + from.directory + "/" + archived_work_dir
+                        : absolute_path(from.work_dir);
     if (!from.work_dir.empty() && step != nullptr && step->kind == StepKind::run) {
       view.own_dir = absolute_path(run_dir_ + "/" + from.directory + "/work");
     }
@@ -240,7 +245,7 @@ class ViewMaker {
       return found != known.end() ? found->second : nullptr;
     };
     for (const int parent : view.parents) parameters.parents.push_back({step_of(parent), parent});
-    parameters.work_dir = view.work_dir;
+    parameters.work_dir = named_work_dir(from, view);
     parameters.common = &of_all.all;
     parameters.kept = &of_all.kept;
     parameters.without_added = !of_all.shows_added && !hides_any(of_all.step, parameters.values);
@@ -255,6 +260,14 @@ class ViewMaker {
     if (!job_values_.empty()) add_job_values(from, view);
     view.types.take(kinds_.types, of_all.types);
     view.units.take(kinds_.units, of_all.units);
+  }
+
+  // Where the operations ran, which the run's values name. That is another folder than the one
+  // whose files are read where the run is out of an archive.
+  std::string named_work_dir(const Journal::Stored& stored, const WorkpackageView& view) const {
+    if (archived_from_.empty()) return view.work_dir;
+    return stored.work_dir.empty() ? archived_from_ + "/" + stored.directory + "/work"
+                                   : stored.work_dir;
   }
 
   // Whether the kind of step may hide one of the parameters.
@@ -320,7 +333,8 @@ class ViewMaker {
   const Benchmark& benchmark_;
   const std::string& run_dir_;
   const std::string absolute_run_;  // with a slash
-  const RunInfo info_;
+  std::string archived_from_;       // where the run was, if it is out of an archive
+  RunInfo info_;
   std::map<int, Disturbance> disturbances_;
   std::map<int, JobUse> job_uses_;
   std::vector<const JobValue*> job_values_;  // those that are wanted

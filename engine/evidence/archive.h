@@ -1,0 +1,33 @@
+// `tally archive`: runs as one file that says by itself what was measured, and how.
+//
+//   README.txt              what this is, and how it is checked without tally
+//   evidence.json           runs, machines, programs and data with their digests, what is left out
+//   runs/000003/            journal.sqlite, the files of workpackages that results read, what they
+//                           printed, scripts and records, each where it was in the run's folder
+//   runs/000003/input/      the workflow and what it includes, as texts
+//   runs/000003/samples.csv, tables/   what evidence_texts() makes of all that
+//   SHA256SUMS              of all other members, for `sha256sum -c`
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/base/status.h"
+#include "engine/run/run.h"
+#include "engine/run/settings.h"
+
+namespace tally {
+
+// What a person is told of it.
+struct Archived {
+  size_t members = 0;
+  long long bytes = 0;
+  std::vector<std::string> notes;  // what is not in it
+};
+
+// `version`: this program's. Nothing is written to the runs' folders.
+Status write_archive(const Settings& settings, const std::vector<Run>& runs,
+                     const std::string& version, const std::string& file, Archived* archived);
+
+}  // namespace tally

@@ -1,0 +1,88 @@
+#include "engine/evidence/tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "engine/report/json.h"
+#include "engine/report/run_results.h"
+
+namespace tally {
+namespace {
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + "\"";
+}
+
+std::string samples_csv(std::vector<Sample> samples) {
+  const auto place = [](const Sample& one) {
+    return std::tie(one.workpackage, one.analyser, one.pattern, one.value);
+  };
+  std::ranges::stable_sort(samples,
+                           [&](const Sample& a, const Sample& b) { return place(a) < place(b); });
+  std::string text = "workpackage,analyser,pattern,value\n";
+  for (const Sample& one : samples)
+    text += fmt::format("{},{},{},{}\n", one.workpackage, csv_cell(one.analyser),
+                        csv_cell(one.pattern), csv_cell(one.value));
+  return text;
+}
+
+// A table may have a name that is no name of a file.
+std::string file_name(std::string name) {
+  std::ranges::replace_if(
+      name, [](char c) { return c == '/' || c == '\\' || static_cast<unsigned char>(c) < ' '; },
+      '_');
+  return name;
+}
+
+}  // namespace
+
+Settings reading(const Settings& settings) {
+  Settings own = settings;
+  own.no_exec = true;
+  own.called_as_jube = false;
+  own.strict = false;
+  return own;
+}
+
+Status open_archived(const Settings& settings, const std::string& folder,
+                     std::unique_ptr<Run>* out) {
+  const Settings own = reading(settings);
+  TRY(Run::open({0, folder}, Run::Access::read, own, out));
+  Run& run = **out;
+  if (run.input().workflow) TRY(run.read_definitions(own));
+  if (run.input().workflow && !run.definitions_input().diagnostics.has_errors())
+    return Status::ok();
+  return Status::error(folder + ": its input cannot be read by this tally:\n" +
+                       run.definitions_input().diagnostics.format(run.definitions_input().sources));
+}
+
+Status evidence_texts(const Settings& settings, const Run& run, const std::string& version,
+                      EvidenceTexts* texts) {
+  const Settings own = reading(settings);
+  RunResults results;
+  TRY(read_workpackages(own, run, run.definitions(), &results));
+  ResultRequest request;
+  request.write = false;
+  request.samples = true;
+  request.warn = false;
+  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(own);
+  results_of(own, request, *evaluator, &results);
+  (*texts)["samples.csv"] = samples_csv(std::move(results.samples));
+  const std::vector<RenderedResult> tables = results.take_outputs();
+  for (const RenderedResult& one : tables)
+    if (one.has_file) (*texts)["tables/" + file_name(one.name) + ".dat"] = one.file_text;
+  ReportedRun head{run.journal().run().id, {}, run.definitions().name.value, {}};
+  TRY(run.journal().archived_from(&head.directory));
+  (*texts)["tables/tables.json"] = json_document({head}, tables, run.sources(), version);
+  return Status::ok();
+}
+
+}  // namespace tally

@@ -1,0 +1,29 @@
+// What an archive says that a run measured, made from the files of the run's folder alone. The same
+// function makes it for the archive and when the archive is verified.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "engine/base/status.h"
+#include "engine/run/run.h"
+#include "engine/run/settings.h"
+
+namespace tally {
+
+// Opens the run in a folder out of an archive, to read it and to execute nothing.
+Status open_archived(const Settings& settings, const std::string& folder,
+                     std::unique_ptr<Run>* out);
+
+// Texts by name: "tables/NAME.dat" as `result` writes it, "tables/tables.json" with every number in
+// full precision, "samples.csv" with what each workpackage printed. `version`: of the program that
+// made the archive.
+using EvidenceTexts = std::map<std::string, std::string>;
+Status evidence_texts(const Settings& settings, const Run& run, const std::string& version,
+                      EvidenceTexts* texts);
+
+// The settings with which archives are read: nothing that they name is executed.
+Settings reading(const Settings& settings);
+
+}  // namespace tally
