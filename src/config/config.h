@@ -287,7 +287,15 @@ struct Config {
   PlanRequest plan;
   std::vector<std::string> command_line;
   std::vector<std::string>
-      notices;  // sentences to print at the start: what was ignored or adjusted
+      notices;             // sentences to print at the start: what was ignored or adjusted
+  double target_loss = 0;  // --target-loss; 0: none
+  int64_t eval_interval_samples = 0;  // --eval-interval-samples; 0: not given
+  std::string mllog_path;
+  std::vector<std::pair<std::string, std::string>> mllog_values;  // --mllog-set
+  // Whether the training is interrupted for evaluations.
+  bool evaluates() const {
+    return (eval_interval > 0 || eval_interval_samples > 0) && eval_iterations > 0;
+  }
   // Whether each loss term of a step is divided by its labels that count in the global batch, which
   // the processes add up. Else every label of a micro batch counts, or its mean loss is over those
   // that do (--eod-mask-loss, as in Megatron-LM), and each micro batch has the same weight.

@@ -30,6 +30,9 @@ void resolve_evaluation(const Flags& f, const std::string& folder, Config* c) {
        "--finetune", "--no-load-optim", "--no-save-optim", "--skip-train", "--eod-mask-loss",
        "--calculate-per-token-loss", "--reset-position-ids", "--reset-attention-mask",
        "--eval-interval", "--eval-iters"});
+  if (const char* flag =
+          f.first_given({"--eval-interval-samples", "--target-loss", "--mllog", "--mllog-set"}))
+    only_training = flag;
   if (c->data.split != DataConfig().split) only_training = "--split";
   if (only_training) fail(only_training, "has a meaning in training only, and this is 'evaluate'");
   for (const auto& [flag, size] :
@@ -77,6 +80,22 @@ void resolve_checkpoints(Config* c) {
   if (c->finetune || c->skip_train) c->load_optimizer = false;
 }
 
+void resolve_targets(const Flags& f, Config* c) {
+  if (f.eval_interval && c->eval_interval_samples > 0)
+    fail("--eval-interval-samples", "contradicts --eval-interval {}: leave one out",
+         *f.eval_interval);
+  if (c->eval_interval_samples > 0) c->eval_interval = 0;
+  if (c->target_loss > 0 && !c->evaluates() && c->epochs == 0)
+    fail("--target-loss",
+         "is that of an evaluation: give --eval-interval-samples or "
+         "--eval-interval");
+  if (!c->mllog_values.empty() && c->mllog_path.empty())
+    fail("--mllog-set", "goes with --mllog FILE");
+  if (!c->skip_train) return;
+  if (const char* flag = f.first_given({"--target-loss", "--mllog", "--eval-interval-samples"}))
+    fail(flag, "has a meaning in training only, and --skip-train leaves it out");
+}
+
 void resolve_skip_train(Config* c) {
   if (!c->skip_train) return;
   if (c->eval_iterations == 0)
@@ -99,11 +118,13 @@ void resolve_output(const Flags& f, Config* c) {
         "--log-throughput has no effect: the log line of --log-format jupiter always has TFLOPs");
   resolve_checkpoints(c);
   // Megatron's defaults are 1000 and 100. A benchmark that gives neither flag evaluates nothing.
-  const bool asked = f.eval_interval || f.eval_iterations || c->skip_train;
+  const bool asked =
+      f.eval_interval || f.eval_iterations || c->skip_train || c->eval_interval_samples > 0;
   if (asked) {
     c->eval_interval = f.eval_interval.value_or(1000);
     c->eval_iterations = f.eval_iterations.value_or(100);
   }
+  resolve_targets(f, c);
   resolve_skip_train(c);
   const DataConfig& data = c->data;
   if (!data.separate) return;

@@ -128,6 +128,21 @@ void add_checkpoint_settings(SettingTable& t, Config& c) {
       .record("exit_on_missing_checkpoint");
 }
 
+void add_mllog_settings(SettingTable& t, Config& c) {
+  t.text("--mllog", &c.mllog_path, "FILE",
+         "Write MLPerf's log of the training, which its compliance checker reads; replaces the "
+         "file (docs/evidence.md)");
+  t.list("--mllog-set", "KEY=VALUE", "Values of that log, in place of this program's",
+         [&c](const std::vector<std::string>& words) {
+           for (const std::string& word : words) {
+             const size_t equals = word.find('=');
+             if (equals == std::string::npos || equals == 0)
+               refuse_value("--mllog-set", "'" + word + "' is not of the form KEY=VALUE");
+             c.mllog_values.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+           }
+         });
+}
+
 void add_evaluate_settings(SettingTable& t, Flags& f) {
   Config& c = f.config;
   t.group("tally-train evaluate");
@@ -176,8 +191,17 @@ void add_output_settings(SettingTable* table, Flags* flags) {
            "Steps between evaluations on the validation split (default: none, or 1000 with "
            "--eval-iters)")
       .record("training.eval_interval", c.eval_interval);
+  t.number("--eval-interval-samples", &c.eval_interval_samples, 1,
+           "Samples between evaluations, instead of --eval-interval: after the step that completes "
+           "them, each time on the same validation samples")
+      .record("training.eval_interval_samples");
+  t.number("--target-loss", &c.target_loss, 1e-9,
+           "End the training after the evaluation whose loss is at most this")
+      .record("training.target_loss");
+  add_mllog_settings(t, c);
   t.number("--eval-iters", &f.eval_iterations, 0,
-           "Global batches of an evaluation (default: 100 with --eval-interval or --skip-train)")
+           "Global batches of an evaluation (default: 100 with --eval-interval, "
+           "--eval-interval-samples or --skip-train)")
       .record("training.eval_iters", c.eval_iterations);
   t.turns_on("--skip-train", &c.skip_train,
              "Evaluate --eval-iters global batches of the validation data and of --test-data-path, "

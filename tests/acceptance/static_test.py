@@ -34,6 +34,9 @@ class Static(unittest.TestCase):
     def test_the_tutorials(self):
         self.passes(sys.executable, SOURCE / "tests/acceptance/tutorial_test.py", self.tally, SOURCE)
 
+    def test_archives_verified_by_the_file_alone(self):
+        self.passes(sys.executable, SOURCE / "tests/acceptance/archive_test.py", self.tally, SOURCE, PROGRAM)
+
     def test_job_scripts_of_platforms(self):
         self.passes(sys.executable, SOURCE / "tests/acceptance/platforms/platforms_test.py", self.tally, SOURCE)
 

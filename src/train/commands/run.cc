@@ -21,6 +21,7 @@
 #include "src/train/run/failures.h"
 #include "src/train/run/folders.h"
 #include "src/train/run/host_memory.h"
+#include "src/train/run/mllog.h"
 #include "src/train/run/output.h"
 #include "src/train/run/run_energy.h"
 #include "src/train/run/stop_request.h"
@@ -83,6 +84,8 @@ class Run {
           save_group(config, world, ExchangeKind::background), config.local_size, notice_);
   }
 
+  void set_mllog(std::unique_ptr<MlLog> log) { mllog_ = std::move(log); }
+
   // Observes the steps of --profile-start to --profile-stop.
   void set_window(std::unique_ptr<StepWindow> window) { window_ = std::move(window); }
 
@@ -126,6 +129,10 @@ class Run {
       return stop_request(limit_);
     };
     hooks.print = print_;
+    if (mllog_) {
+      hooks.evaluating = [&](const Progress& done) { mllog_->evaluating(done); };
+      hooks.evaluated = [&](const Progress& done, double loss) { mllog_->evaluated(done, loss); };
+    }
     hooks.recorded = [&] {
       record_.device_bytes_peak = stream_.bytes_peak();
       if (window_) static_cast<WindowFacts&>(record_) = window_->facts();
@@ -144,7 +151,9 @@ class Run {
         energy.get()};
     StepLoop loop(parts, hooks, &record_);
     const int64_t updates = session.optimizer->updates();
+    if (mllog_) mllog_->start(record_, from);
     Ending ending = reason_to_stop(loop.run(from), limit_, world_);
+    if (mllog_) mllog_->stop(loop.done(), loop.succeeded());
     if (window_) static_cast<WindowFacts&>(record_) = window_->facts();
     if (config_.policy.deterministic)
       record_.weights_hash = weights_hash(world_, mesh_.shape(), stream_, session.table.weights());
@@ -164,6 +173,7 @@ class Run {
       print_(fmt::format("  saved the model in Hugging Face's format to {}", config_.save_hf_dir));
     }
     // If one path cannot be written, another may: the model has been written first.
+    if (mllog_ && !mllog_->failure().empty()) throw std::runtime_error(mllog_->failure());
     if (!unsaved_.empty())
       throw std::runtime_error("the newest checkpoint is missing: " + unsaved_);
     return ending;
@@ -251,6 +261,7 @@ class Run {
   StartingPoint start_;
   SideFiles files_;
   std::unique_ptr<StepWindow> window_;  // null without --profile-start, and on ranks but 0
+  std::unique_ptr<MlLog> mllog_;        // null without --mllog, and on ranks but 0
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   FailureRecord& of_failure_;
@@ -329,6 +340,9 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     check_supported(config);
     if (!config.record_path.empty() && world.is_primary())
       check_flag("--record", [&] { check_record_target(config.record_path); });
+    std::unique_ptr<MlLog> mllog;
+    if (!config.mllog_path.empty() && world.is_primary())
+      check_flag("--mllog", [&] { mllog = std::make_unique<MlLog>(config); });
     StartingPoint from = find_start(config, recorded_notice);
     check_model_folders(config, world, from, recorded_notice);
     SideFiles files = side_files(config, world, from);
@@ -361,6 +375,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
         config, world, std::move(data), stream.get(), std::move(open.communicator),
         TimeLimit(config.exit_duration_minutes, start), std::move(from), std::move(files),
         std::move(shortage), &*of_failure, &record);
+    prepared->set_mllog(std::move(mllog));
     if (config.profile_window.first > 0 && world.is_primary())
       prepared->set_window(open_step_window(config, *stream, recorded_notice));
     // A record that cannot be written is found now, and a run that is killed leaves a record that

@@ -166,7 +166,7 @@ namespace {
 
 DataSources open_all(const Config& c) {
   DataSources data;
-  const bool evaluates = c.eval_interval > 0 && c.eval_iterations > 0;
+  const bool evaluates = c.evaluates();
   if (c.data.mock) {
     if (!c.skip_train) data.train = make_mock_samples(c.model.vocabulary, c.sequence, c.seed);
     if (evaluates) data.validation = make_mock_samples(c.model.vocabulary, c.sequence, c.seed + 1);

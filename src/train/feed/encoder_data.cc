@@ -307,8 +307,7 @@ DataSources open_encoder_data(const Config& c, const std::string& model) {
   if (!c.skip_train) data.classes = opener.classes();
   data.training_content = data.content;
   const bool files = !c.data.validation.paths.empty() || !c.data.test.paths.empty();
-  if ((c.eval_interval > 0 && c.eval_iterations > 0) || (c.epochs > 0 && files))
-    open_held_out(&opener, c, &data);
+  if (c.evaluates() || (c.epochs > 0 && files)) open_held_out(&opener, c, &data);
   data.notes = opener.notes();
   if (const std::string unused = opener.unused_rows(); !unused.empty())
     data.notes.push_back(unused);

@@ -84,7 +84,8 @@ Ending StepLoop::run(const Progress& done) {
   hooks_.agree_on_algorithms();
   parts_.stream.synchronize();
   log_.start(c.epochs > 0 && done.consumed_samples % c.epoch_samples != 0);
-  while (ending.outcome == Outcome::completed && enqueued_.iteration < c.train_iterations) {
+  while (ending.outcome == Outcome::completed && !reached_ &&
+         enqueued_.iteration < c.train_iterations) {
     if (watch_) watch_->set_iteration(enqueued_.iteration + 1);
     if (parts_.window) parts_.window->before_step(enqueued_.iteration + 1);
     step();
@@ -128,6 +129,7 @@ void StepLoop::step() {
   optimizer.finish_enqueued();
   ++enqueued_.iteration;
   enqueued_.consumed_samples += samples;
+  last_samples_ = samples;
 }
 
 // Takes the outcomes of the pending steps that the device has finished, from index `first` on.
@@ -157,7 +159,9 @@ StepLoop::Due StepLoop::due() const {
   };
   Due due{};
   due.log = every(c.log_interval);
-  due.evaluation = parts_.validation && every(c.eval_interval);
+  const int64_t apart = c.eval_interval_samples, consumed = enqueued_.consumed_samples;
+  const bool completes = apart > 0 && consumed / apart > (consumed - last_samples_) / apart;
+  due.evaluation = parts_.validation && (every(c.eval_interval) || completes);
   due.check = every(c.weight_check_interval);
   due.save = hooks_.save && every(c.save_interval);
   due.epoch_end =
@@ -228,8 +232,9 @@ void StepLoop::check_evaluation() const {
 void StepLoop::evaluate(const std::string& where) {
   const Config& c = parts_.config;
   // Each evaluation takes the next samples, so that a resumed run takes those that the first run
-  // would have taken.
+  // would have taken. With --eval-interval-samples all take the same ones.
   const int64_t before = c.eval_interval > 0 ? (enqueued_.iteration - 1) / c.eval_interval : 0;
+  hooks_.evaluating(enqueued_);
   const HeldOutResult found =
       evaluator_.evaluate(parts_.validation, before * c.eval_iterations * c.global_batch,
                           forward_backward_.pipeline().batch());
@@ -237,7 +242,18 @@ void StepLoop::evaluate(const std::string& where) {
   lists_->evaluations.push_back({enqueued_.iteration, found.loss, "validation", found.metrics});
   hooks_.recorded();
   hooks_.print(format_validation(where, found.loss, found.metrics));
+  hooks_.evaluated(enqueued_, found.loss);
   check_evaluation();
+  if (reached_ || c.target_loss == 0 || found.loss > c.target_loss) return;
+  reached_ = true;  // all processes have the same loss
+  hooks_.print(
+      fmt::format("  target     a validation loss of at most {} after {} steps, {} samples",
+                  c.target_loss, enqueued_.iteration, enqueued_.consumed_samples));
+}
+
+bool StepLoop::succeeded() const {
+  if (parts_.config.target_loss > 0) return reached_;
+  return enqueued_.iteration == parts_.config.train_iterations;
 }
 
 // Reports the end of an epoch, with the loss on the validation blocks where there are any.

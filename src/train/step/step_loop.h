@@ -56,6 +56,9 @@ struct LoopHooks {
   std::function<void()> agree_on_algorithms = [] {};
   // Called when there are more steps, intervals, evaluations or epochs.
   std::function<void()> recorded = [] {};
+  // Called around each evaluation on validation data.
+  std::function<void(const Progress& done)> evaluating = [](const Progress&) {};
+  std::function<void(const Progress& done, double loss)> evaluated = [](const Progress&, double) {};
   // A line for standard output.
   std::function<void(const std::string&)> print = [](const std::string&) {};
 };
@@ -72,6 +75,10 @@ class StepLoop {
   // the end when there is a save hook. Throws CheckFailed when a loss or a gradient is not finite
   // (fp16 overflows that lower the loss scale are no failure), and what operations throw.
   Ending run(const Progress& done);
+  // The steps that have been done, and whether the training has come to its end: to its last step,
+  // or to --target-loss where there is one.
+  const Progress& done() const { return enqueued_; }
+  bool succeeded() const;
 
  private:
   // The work that is due after the step that was enqueued last.
@@ -110,6 +117,8 @@ class StepLoop {
   // knows.
   Progress enqueued_;
   int64_t saved_ = -1, evaluated_ = -1;
+  int64_t last_samples_ = 0;  // of the last step
+  bool reached_ = false;      // --target-loss
 };
 
 }  // namespace tally::train

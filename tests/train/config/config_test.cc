@@ -281,6 +281,25 @@ TEST_CASE("evaluation: Megatron's defaults once one of its flags is given") {
   CHECK(parse(base + "--eval-interval 7").eval_iterations == 100);
 }
 
+TEST_CASE("evaluation by samples, a target, MLPerf's log") {
+  const Config c = parse(base +
+                         "--eval-interval-samples 64 --target-loss 2.5 --mllog x.log --mllog-set "
+                         "submission_org=ACME seed=7");
+  CHECK(c.eval_interval == 0);
+  CHECK(c.eval_interval_samples == 64);
+  CHECK(c.eval_iterations == 100);
+  CHECK(c.target_loss == 2.5);
+  CHECK(c.mllog_values == std::vector<std::pair<std::string, std::string>>{
+                              {"submission_org", "ACME"}, {"seed", "7"}});
+  for (const auto& [flags, why] :
+       {std::pair{"--eval-interval-samples 6 --eval-interval 2", "contradicts --eval-interval 2"},
+        std::pair{"--target-loss 2", "is that of an evaluation"},
+        std::pair{"--mllog-set a=b", "goes with --mllog FILE"},
+        std::pair{"--mllog x --mllog-set ab", "not of the form KEY=VALUE"},
+        std::pair{"--mllog x --skip-train", "in training only"}})
+    CHECK_MESSAGE(error_of(base + flags).find(why) != std::string::npos, error_of(base + flags));
+}
+
 TEST_CASE("what Megatron clamps silently is reported") {
   const Config c = parse(base + "--sequence-parallel --use-distributed-optimizer");
   CHECK_FALSE(c.sequence_parallel);

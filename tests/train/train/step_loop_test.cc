@@ -123,19 +123,21 @@ struct Fixture {
                           {model.get()},
                           optimizer,
                           train ? train : numbers,
-                          config.eval_interval > 0 ? numbers : validation,
+                          config.evaluates() ? numbers : validation,
                           mesh,
                           nullptr,
                           window.get()};
     StepLoop loop(parts, hooks, &record);
     allocations = stream->allocations();
     const Ending ending = loop.run(done);
+    succeeded = loop.succeeded();
     steady_allocations = stream->allocations() - allocations;
     updates = optimizer.updates();
     return ending;
   }
 
   Config config;
+  bool succeeded = false;
   LoopHooks hooks;
   std::unique_ptr<Communicator> communicator = make_single_communicator();
   Mesh mesh{*communicator, {}};
@@ -475,6 +477,45 @@ TEST_CASE("evaluation: next samples each time, its line, its place after resumin
   f.config.train_iterations = 3;
   f.run(2, 12);
   CHECK(contains(f.lines.back(), "validation loss at the end of training for val data"));
+}
+
+TEST_CASE("evaluation by samples: after the step that completes them, on the same samples") {
+  Fixture f;
+  f.config.eval_interval_samples = 8;  // steps of 6: 12, 18 and 24 complete 8, 16 and 24
+  f.config.eval_iterations = 1;
+  std::vector<std::pair<int64_t, double>> heard;
+  f.hooks.evaluating = [&](const Progress& done) { heard.emplace_back(done.consumed_samples, 0); };
+  f.hooks.evaluated = [&](const Progress& done, double loss) {
+    heard.emplace_back(done.consumed_samples, loss);
+  };
+  f.run();
+  REQUIRE(f.record.evaluations.size() == 3);
+  CHECK(f.record.evaluations[0].iteration == 2);
+  CHECK(f.record.evaluations[1].iteration == 3);
+  CHECK(f.model->evaluated_ids == std::vector<int32_t>{0, 2, 4, 0, 2, 4, 0, 2, 4});
+  REQUIRE(heard.size() == 6);
+  CHECK(heard[0] == std::pair<int64_t, double>(12, 0));
+  CHECK(heard[1].second == doctest::Approx(2));
+  CHECK(f.succeeded);
+}
+
+TEST_CASE("--target-loss ends after the evaluation that reaches it, and saves") {
+  Fixture f;
+  f.config.eval_interval_samples = 12;
+  f.config.eval_iterations = 1;
+  f.config.target_loss = 2.5;
+  int64_t saved = 0;
+  f.hooks.save = [&](const Progress& done) { saved = done.iteration; };
+  CHECK(f.run().outcome == Outcome::completed);
+  CHECK(f.record.steps.size() == 2);
+  CHECK(f.record.evaluations.size() == 1);
+  CHECK(f.succeeded);
+  CHECK(saved == 2);
+  CHECK(contains(f.lines.back(), "a validation loss of at most 2.5 after 2 steps, 12 samples"));
+  f.config.target_loss = 1.5;
+  f.run();
+  CHECK(f.record.steps.size() == 4);
+  CHECK_FALSE(f.succeeded);
 }
 
 TEST_CASE("epochs: each is reported with its mean loss and the loss on all validation blocks") {

@@ -19,8 +19,8 @@ import unittest
 import zipfile
 
 TALLY, SOURCE = pathlib.Path(sys.argv[1]).absolute(), pathlib.Path(sys.argv[2]).absolute()
-STATIC = pathlib.Path(sys.argv[3]).absolute() if len(sys.argv) > 3 and not sys.argv[3].startswith("-") else TALLY
-del sys.argv[1:4 if STATIC != TALLY or (len(sys.argv) > 3 and not sys.argv[3].startswith("-")) else 3]
+del sys.argv[1:3]
+STATIC = pathlib.Path(sys.argv.pop(1)).absolute() if len(sys.argv) > 1 and os.path.isfile(sys.argv[1]) else TALLY
 
 SECRET = "hunter2-'quoted'-&-\"more\""
 PRINTED = "s3cr3t-that-env-printed"
