@@ -16,7 +16,7 @@ namespace tally {
 class Sha256 {
  public:
   void add(const char* bytes, size_t count);
-  // The digest of all bytes, as 64 hex digits. Nothing is added afterwards.
+  // The digest of all bytes, as 64 hex digits. No bytes are added afterwards.
   std::string hex();
 
  private:

@@ -222,7 +222,7 @@ class Replay {
     }
   }
 
-  // Whether the values agree. Of fewer than four a side no test tells them apart: the medians count.
+  // Whether the values agree. No test tells fewer than four a side apart: their medians count.
   bool say(const std::string& what, const statistics::Comparison& one) const {
     const bool tested = std::min(one.n, one.m) >= statistics::kFewestToCompare;
     const bool agrees = tested ? one.verdict == Verdict::same || one.verdict == Verdict::unclear

@@ -52,10 +52,9 @@ Status describe_run(const Run& run, const StagedRun& staged, Json* out) {
   const RunRecord& record = run.journal().run();
   std::string origin;
   TRY(run.journal().archived_from(&origin));
-  *out = {{"folder", staged.folder},       {"id", record.id},
-          {"benchmark", record.benchmark}, {"directory", origin},
-          {"started", record.start},       {"tally", record.version},
-          {"input", record.input_file},    {"tags", record.tags}};
+  *out = {{"folder", staged.folder},    {"id", record.id},         {"benchmark", record.benchmark},
+          {"directory", origin},        {"started", record.start}, {"tally", record.version},
+          {"input", record.input_file}, {"tags", record.tags}};
   std::vector<Journal::Facts> sessions;
   TRY(run.journal().sessions(&sessions));
   (*out)["machines"] = Json::array();

@@ -19,14 +19,14 @@
 
 namespace tally {
 
-// What a person is told of it.
+// The facts of an archive that a person is told.
 struct Archived {
   size_t members = 0;
   long long bytes = 0;
   std::vector<std::string> notes;  // what is not in it
 };
 
-// `version`: this program's. Nothing is written to the runs' folders.
+// Writes the archive, and nothing to the runs' folders. `version`: this program's.
 Status write_archive(const Settings& settings, const std::vector<Run>& runs,
                      const std::string& version, const std::string& file, Archived* archived);
 

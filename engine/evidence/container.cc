@@ -101,7 +101,7 @@ std::string entry_of(const Member& one) {
   return out.take();
 }
 
-// What follows the entries of a directory of `size` bytes at `at`.
+// The bytes that follow the entries of a directory of `size` bytes at `at`.
 std::string end_of(size_t count, uint64_t at, uint64_t size) {
   constexpr size_t kMost16 = 0xffff;
   Bytes out;

@@ -10,7 +10,7 @@
 
 namespace tally {
 
-// What is known to be secret: values of variables and parameters that names_secret() names.
+// The secrets that are known: values of variables and parameters that names_secret() names.
 class Redaction {
  public:
   // "NAME=value". Values of fewer than four characters, and words and short numbers that stand for

@@ -15,7 +15,7 @@
 namespace tally {
 namespace {
 
-// What is signed is an archive of tally: a signature for something else does not count.
+// Signatures are for archives of tally: one for something else does not count.
 constexpr const char* kNamespace = "tally-evidence";
 
 // The output of a command, errors included. Its exit code; -1: it cannot be started.

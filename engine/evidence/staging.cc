@@ -36,7 +36,7 @@ class NamedFiles {
  public:
   explicit NamedFiles(double ended) : ended_(ended) {}
 
-  // Nothing for what is no regular file, or cannot be looked at.
+  // Empty for what is no regular file, or cannot be looked at.
   std::optional<NamedFile> of(const std::string& path) {
     struct stat info {};
     if (::stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
@@ -85,8 +85,8 @@ class Stager {
   }
 
  private:
-  // Of this process, of commands that exported some, of parameters, and what outputs and scripts
-  // themselves name so.
+  // The secrets of this process, of commands that exported some, of parameters, and those that
+  // outputs and scripts name themselves.
   Status learn_secrets() {
     for (char** variable = environ; *variable != nullptr; ++variable) redaction_.add(*variable);
     for (const Journal::Stored& one : workpackages_) {
@@ -117,8 +117,8 @@ class Stager {
     return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= kSmall;
   }
 
-  // Copies a file without its secrets. `to`: its name in the run's folder. Nothing if it is not
-  // there, or cannot be a member.
+  // Copies a file without its secrets. `to`: its name in the run's folder. A file that is not
+  // there, or cannot be a member, is left out.
   Status copy(const std::string& from, const std::string& to) {
     struct stat info {};
     if (::stat(from.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return Status::ok();
@@ -137,7 +137,7 @@ class Stager {
     return write_file(path, bytes, 0600);
   }
 
-  // What its folder has at the top, and the small texts of its work folder. The other files there
+  // Copies the files at its folder's top and the small texts of its work folder. The other files there
   // are named with their digests.
   Status stage_folder(const Journal::Stored& one) {
     const std::string own = from_ + "/" + one.directory;

@@ -1,4 +1,4 @@
-// What an archive says that a run measured, made from the files of the run's folder alone. The same
+// The values that an archive says a run measured, made from the files of the run's folder alone. The same
 // function makes it for the archive and when the archive is verified.
 #pragma once
 

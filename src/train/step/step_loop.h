@@ -113,12 +113,12 @@ class StepLoop {
   Evaluator evaluator_;
   std::unique_ptr<MicroBatches> loader_;
 
-  // Progress of the enqueued steps; scheduled_samples counts only steps whose outcome the host
+  // Progress of the enqueued steps, and samples of the last one; scheduled_samples counts only steps whose outcome the host
   // knows.
   Progress enqueued_;
   int64_t saved_ = -1, evaluated_ = -1;
-  int64_t last_samples_ = 0;  // of the last step
-  bool reached_ = false;      // --target-loss
+  int64_t last_samples_ = 0;
+  bool reached_ = false;  // --target-loss
 };
 
 }  // namespace tally::train

@@ -40,7 +40,7 @@ class MlLog {
   void log_settings(const RunFacts& facts);
   void log_optimizer();
   void log_precision();
-  // Where in the training a line stands: MLPerf counts in samples.
+  // The place of a line in the training: MLPerf counts in samples.
   static Json place(const Progress& done);
 
   const Config& config_;

@@ -1,4 +1,4 @@
-#include "src/train/run/mllog.h"
+#include "src/train/step/mllog.h"
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ const char* mlperf_precision(Precision precision) {
 }
 
 // A number or another JSON value as it is written, anything else as a text.
-nlohmann::ordered_json value_of(const std::string& text) {
+nlohmann::ordered_json logged_value(const std::string& text) {
   auto json = nlohmann::ordered_json::parse(text, nullptr, false);
   return json.is_discarded() ? nlohmann::ordered_json(text) : json;
 }
@@ -63,7 +63,7 @@ void MlLog::write(const char* type, const std::string& key, const Json& value,
   written_.insert(key);
   const auto given =
       std::ranges::find_if(config_.mllog_values, [&](const auto& one) { return one.first == key; });
-  if (given != config_.mllog_values.end()) line["value"] = value_of(given->second);
+  if (given != config_.mllog_values.end()) line["value"] = logged_value(given->second);
   line["metadata"] = metadata;
   line["metadata"]["file"] = "tally-train";
   line["metadata"]["lineno"] = 0;
@@ -85,7 +85,7 @@ void MlLog::start(const RunFacts& facts, const Progress& done) {
   log_optimizer();
   log_precision();
   for (const auto& [key, value] : config_.mllog_values) {
-    if (!written_.count(key)) point(key, value_of(value));
+    if (!written_.count(key)) point(key, logged_value(value));
   }
   write(kEnd, "init_stop", nullptr, Json::object());
   write(kStart, "run_start", nullptr, Json::object());
