@@ -94,8 +94,6 @@ class Application {
   PlotArgs plot_;
   ReportArgs report_;
   CompareArgs compare_;
-  ArchiveArgs archive_;
-  VerifyArgs verify_;
   ReferenceArgs reference_;
   HistoryArgs history_;
   MeterArgs meter_;
@@ -112,6 +110,8 @@ class Application {
   CLI::Option* steps_given_ = nullptr;
   CLI::Option* separator_ = nullptr;
   std::string topic_, completed_, shell_;
+  ArchiveArgs archive_;
+  VerifyArgs verify_;
 };
 
 }  // namespace tally

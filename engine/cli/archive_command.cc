@@ -121,7 +121,8 @@ int verify_command(const Settings& settings, const VerifyArgs& args) {
   Scratch scratch;
   if (print_if_error(settings, scratch.make())) return kFailed;
   Verification found;
-  if (const Status read = verify_archive(settings, args.file, scratch.path(), &found); !read) {
+  if (const Status read = verify_archive(settings, args.file, scratch.path(), args.compute, &found);
+      !read) {
     print_error(settings, read);
     return kBadInput;
   }
@@ -157,6 +158,7 @@ void Application::add_archive() {
       command("verify",
               "say whether an archive is as it was written, and its tables follow from it", [this] {
                 if (verify_.replay && !may_execute("verify --replay")) return kBadInput;
+                if (verify_.compute && !may_execute("verify --compute")) return kBadInput;
                 return verify_command(settings_, verify_);
               });
   verify->add_option("file", verify_.file, "an archive")->required()->option_text("FILE");
@@ -168,6 +170,8 @@ void Application::add_archive() {
       ->add_option("--signers", verify_.signers,
                    "who may have signed it: a file of allowed signers, as ssh-keygen reads it")
       ->option_text("FILE");
+  verify->add_flag("--compute", verify_.compute,
+                   "compute again what Python, Perl or a shell computed for the tables");
   verify->add_flag("--replay", verify_.replay,
                    "on the machine that it ran on: run a part again, and say whether the values "
                    "agree");

@@ -116,7 +116,8 @@ struct ArchiveArgs {
 int archive_command(const Settings& settings, const ArchiveArgs& args);
 struct VerifyArgs {
   std::string file, signature, signers;
-  bool replay = false;  // a part of it is run again
+  bool compute = false;  // interpreters compute the tables' values again
+  bool replay = false;   // a part of it is run again
   std::string share = "3%", threshold = "5%";
 };
 // Exit code 1 where something has changed or does not follow, 2 where the file is no archive, 5

@@ -149,7 +149,7 @@ class Replay {
     copied_ = true;
     Settings own = settings_;
     own.fresh = true;
-    own.hide_animation = true;
+    own.hide_animation = own.quiet = true;
     std::unique_ptr<Run> run = open_run(own, {0, copy_}, Run::Access::write);
     if (!run) return false;
     for (const Journal::Stored& one : workpackages_) {
@@ -169,10 +169,10 @@ class Replay {
   }
 
   std::vector<ResultTable> tables_of(const Run& run, bool* good) const {
-    const Settings own = reading(settings_);
     RunResults results;
-    *good = !print_if_error(settings_, read_workpackages(own, run, run.definitions(), &results));
-    return *good ? metric_values(own, &results) : std::vector<ResultTable>();
+    *good =
+        !print_if_error(settings_, read_workpackages(settings_, run, run.definitions(), &results));
+    return *good ? metric_values(settings_, &results) : std::vector<ResultTable>();
   }
 
   struct Compared {

@@ -10,11 +10,13 @@
 #include "engine/base/files.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "engine/evidence/computed.h"
 #include "engine/evidence/container.h"
 #include "engine/evidence/redaction.h"
 #include "engine/evidence/scratch.h"
 #include "engine/evidence/staging.h"
 #include "engine/evidence/tables.h"
+#include "engine/report/run_results.h"
 #include "engine/run/run_directory.h"
 
 namespace tally {
@@ -120,17 +122,21 @@ class Archiver {
     std::unique_ptr<Run> copied;
     TRY(open_archived(settings_, folder, &copied));
     EvidenceTexts now, then;
-    TRY(evidence_texts(settings_, *copied, version_, &now));
-    TRY(evidence_texts(settings_, run, version_, &then));
+    const std::unique_ptr<Evaluator> real = make_result_evaluator(settings_);
+    ComputedValues computed;
+    TRY(evidence_texts(*copied, version_, *computed.recording(*real), &now));
+    TRY(evidence_texts(run, version_, *real, &then));
+    now[kComputed] = computed.json();
     for (const auto& [name, text] : now) {
       const std::string path = folder + "/" + name;
       TRY(make_directories(path.substr(0, path.rfind('/'))));
       TRY(write_file(path, text));
       if (name.ends_with(".dat") && then[name] != text)
-        archived_.notes.push_back(fmt::format(
-            "{}: {} is not the table of the run's folder: what was left out, or lies outside of "
-            "the run, is in it",
-            staged.folder, name));
+        archived_.notes.push_back(
+            fmt::format("{}: {} is not the table of the run's folder, which has values that are "
+                        "left out or lie "
+                        "outside of the run",
+                        staged.folder, name));
     }
     for (const std::string& path : staged.outside)
       archived_.notes.push_back(fmt::format(

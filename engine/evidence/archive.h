@@ -6,6 +6,7 @@
 //                           printed, scripts and records, each where it was in the run's folder
 //   runs/000003/input/      the workflow and what it includes, as texts
 //   runs/000003/samples.csv, tables/   what evidence_texts() makes of all that
+//   runs/000003/computed.json          values of these tables that Python computed
 //   SHA256SUMS              of all other members, for `sha256sum -c`
 #pragma once
 

@@ -64,17 +64,16 @@ Status open_archived(const Settings& settings, const std::string& folder,
                        run.definitions_input().diagnostics.format(run.definitions_input().sources));
 }
 
-Status evidence_texts(const Settings& settings, const Run& run, const std::string& version,
+Status evidence_texts(const Run& run, const std::string& version, Evaluator& evaluator,
                       EvidenceTexts* texts) {
-  const Settings own = reading(settings);
+  const Settings settings;
   RunResults results;
-  TRY(read_workpackages(own, run, run.definitions(), &results));
+  TRY(read_workpackages(settings, run, run.definitions(), &results));
   ResultRequest request;
   request.write = false;
   request.samples = true;
   request.warn = false;
-  const std::unique_ptr<Evaluator> evaluator = make_result_evaluator(own);
-  results_of(own, request, *evaluator, &results);
+  results_of(settings, request, evaluator, &results);
   (*texts)["samples.csv"] = samples_csv(std::move(results.samples));
   const std::vector<RenderedResult> tables = results.take_outputs();
   for (const RenderedResult& one : tables)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/status.h"
+#include "engine/expand/evaluator.h"
 #include "engine/run/run.h"
 #include "engine/run/settings.h"
 
@@ -20,7 +21,7 @@ Status open_archived(const Settings& settings, const std::string& folder,
 // full precision, "samples.csv" with what each workpackage printed. `version`: of the program that
 // made the archive.
 using EvidenceTexts = std::map<std::string, std::string>;
-Status evidence_texts(const Settings& settings, const Run& run, const std::string& version,
+Status evidence_texts(const Run& run, const std::string& version, Evaluator& evaluator,
                       EvidenceTexts* texts);
 
 // The settings with which archives are read: nothing that they name is executed.

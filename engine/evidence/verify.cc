@@ -11,7 +11,9 @@
 #include "engine/base/files.h"
 #include "engine/base/sha256.h"
 #include "engine/base/text.h"
+#include "engine/evidence/computed.h"
 #include "engine/evidence/tables.h"
+#include "engine/report/run_results.h"
 
 namespace tally {
 namespace {
@@ -38,8 +40,8 @@ std::string first_difference(const std::string& now, const std::string& then) {
 
 class Verifier {
  public:
-  Verifier(const Settings& settings, const std::string& folder, Verification* out)
-      : settings_(settings), folder_(folder), out_(*out) {}
+  Verifier(const Settings& settings, const std::string& folder, bool compute, Verification* out)
+      : settings_(settings), folder_(folder), compute_(compute), out_(*out) {}
 
   Status verify(const std::string& file) {
     TRY(unpack(file, folder_, &names_, &out_.faults));
@@ -127,13 +129,21 @@ class Verifier {
     const std::string version = starts_with(out_.program, kProgram)
                                     ? out_.program.substr(std::string(kProgram).size())
                                     : "";
-    if (status) status = evidence_texts(settings_, *run, version, &texts);
+    ComputedValues computed;
+    std::string json;
+    if (status) status = read_file(folder_ + "/" + folder + "/" + kComputed, &json);
+    if (status && !computed.read(json)) fault(folder + "/" + kComputed, "cannot be read");
+    if (status) status = evidence_texts(*run, version, *computed.remembered(), &texts);
+    if (status && compute_) check_computed(folder, computed);
     if (!status) {
       // Where its journal is broken, nothing else is to be said of it.
       fault(folder + "/journal.sqlite", "the run cannot be read: " + status.message());
       return;
     }
     ArchivedRun done{folder, run->journal().run().benchmark, run->journal().run().id, 0, 0};
+    if (const std::vector<std::string>& missing = computed.missing(); !missing.empty())
+      fault(folder + "/" + kComputed, fmt::format("has no value of '{}', to which the samples lead",
+                                                  one_line(missing.front())));
     for (const auto& [name, now] : texts) compare(folder + "/" + name, now, &done);
     for (const std::string& name : names_) {
       if (starts_with(name, folder + "/tables/") &&
@@ -141,6 +151,12 @@ class Verifier {
         fault(name, "does not follow from the run's samples");
     }
     out_.runs.push_back(std::move(done));
+  }
+
+  void check_computed(const std::string& folder, const ComputedValues& computed) {
+    const std::unique_ptr<Evaluator> real = make_result_evaluator(settings_);
+    const std::string difference = computed.difference(*real);
+    if (!difference.empty()) fault(folder + "/" + kComputed, difference);
   }
 
   void compare(const std::string& member, const std::string& now, ArchivedRun* done) {
@@ -158,6 +174,7 @@ class Verifier {
 
   const Settings& settings_;
   const std::string& folder_;
+  const bool compute_;
   Verification& out_;
   std::vector<std::string> names_;
   std::set<std::string> broken_;  // members that a fault names
@@ -166,8 +183,8 @@ class Verifier {
 }  // namespace
 
 Status verify_archive(const Settings& settings, const std::string& file, const std::string& folder,
-                      Verification* out) {
-  return Verifier(settings, folder, out).verify(file);
+                      bool compute, Verification* out) {
+  return Verifier(settings, folder, compute, out).verify(file);
 }
 
 }  // namespace tally

@@ -1,5 +1,5 @@
 // `tally verify`: whether an archive is what was written, and whether its tables follow from what
-// it holds. Executes nothing that the archive names.
+// it holds. Without `compute` nothing is executed that the archive names.
 #pragma once
 
 #include <string>
@@ -26,9 +26,10 @@ struct Verification {
   std::vector<Fault> faults;
 };
 
-// Unpacks the archive below `folder`, which exists and is empty. An error: the file is no archive,
+// Unpacks the archive below `folder`, which exists and is empty. `compute`: what Python, Perl and
+// shells computed for tables is computed again, which executes it. An error: the file is no archive,
 // or cannot be read.
 Status verify_archive(const Settings& settings, const std::string& file, const std::string& folder,
-                      Verification* out);
+                      bool compute, Verification* out);
 
 }  // namespace tally

@@ -59,6 +59,8 @@ def main():
         if what == "table":
             output = run([tally, "run", workflow, "-o", directory, "--tag", "small"], directory, environment)
             compare("quickstart_table.txt", table_of(output))
+            run([tally, "archive", directory, "-o", f"{directory}/archive.zip"], directory, environment)
+            run([tally, "verify", f"{directory}/archive.zip"], "/", {})
         else:
             command = [tally, "run", workflow, "--tag", "slurm", "-o", "RUN", "-n", "--script", "1"]
             output = run(command, directory, environment)

@@ -113,8 +113,8 @@ class StepLoop {
   Evaluator evaluator_;
   std::unique_ptr<MicroBatches> loader_;
 
-  // Progress of the enqueued steps, and samples of the last one; scheduled_samples counts only steps whose outcome the host
-  // knows.
+  // Progress of the enqueued steps, and samples of the last one; scheduled_samples counts only
+  // steps whose outcome the host knows.
   Progress enqueued_;
   int64_t saved_ = -1, evaluated_ = -1;
   int64_t last_samples_ = 0;

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,8 +79,19 @@ def charts(folder):
     return lines
 
 
+def round_trip(run, cwd):
+    """The run as an archive, verified in an empty folder without an environment."""
+    tally("archive", run, "-o", "archive.zip", cwd=cwd)
+    with tempfile.TemporaryDirectory() as empty:
+        shutil.copy(pathlib.Path(cwd) / "archive.zip", empty)
+        done = subprocess.run([TALLY, "verify", "archive.zip"], cwd=empty, env={}, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"tally verify: ended with {done.returncode}\n{done.stdout}{done.stderr}")
+
+
 def shown(run, folder, cwd, kept, machine=""):
-    """The tables and charts of a run as one text."""
+    """The tables and charts of a run as one text. The run is also archived and verified."""
+    round_trip(run, cwd)
     lines = []
     for name, rows in tables(run, cwd, kept).items():
         lines.append(f"table {name}")
