@@ -74,7 +74,9 @@ void note_other_programs(const Verification& found) {
 int replay_all(const Settings& settings, const VerifyArgs& args, const std::string& unpacked,
                const Verification& found) {
   ReplayRequest request;
-  if (!parse_percent(args.share, &request.share) ||
+  const bool all = args.share == "100%";
+  if (all) request.share = 1;
+  if ((!all && !parse_percent(args.share, &request.share)) ||
       !parse_percent(args.threshold, &request.threshold)) {
     print_error(settings, "--share and --threshold are percentages", "write them as 3% or 0.5%");
     return kBadInput;

@@ -53,9 +53,7 @@ void Redaction::add_forms(const std::string& name, const std::string& value) {
   const std::string xml =
       replaced(replaced(replaced(value, "&", "&amp;"), "<", "&lt;"), ">", "&gt;");
   for (std::string form :
-       {value, replaced(value, "'", "'\\''"), replaced(value, "'", "''"),
-        replaced(replaced(replaced(value, "\\", "\\\\"), "\"", "\\\""), "\n", "\\n"),
-        replaced(value, "$", "$$"), xml, replaced(xml, "\"", "&quot;")}) {
+       {value, replaced(value, "\n", "\\n"), xml, replaced(xml, "\"", "&quot;")}) {
     const bool is_new = std::ranges::none_of(forms_, [&](const Form& f) { return f.text == form; });
     if (is_new) forms_.push_back({std::move(form), name});
   }
@@ -94,16 +92,47 @@ void Redaction::add_assignments(std::string_view text) {
 }
 
 bool Redaction::clean(const std::string& member, std::string* text) {
-  bool changed = false;
+  const int before = places_;
   for (const Form& form : forms_) {
     for (size_t at = text->find(form.text); at != std::string::npos;
-         at = text->find(form.text, at + form.text.size())) {
-      std::fill_n(text->begin() + static_cast<std::ptrdiff_t>(at), form.text.size(), '*');
-      ++found_[member][form.name];
-      changed = true;
+         at = text->find(form.text, at + form.text.size()))
+      fill(member, form.name, at, at + form.text.size(), text);
+  }
+  if (!forms_.empty()) clean_quoted(member, text);
+  return places_ != before;
+}
+
+void Redaction::fill(const std::string& member, const std::string& name, size_t from, size_t to,
+                     std::string* text) {
+  std::fill(text->begin() + static_cast<std::ptrdiff_t>(from),
+            text->begin() + static_cast<std::ptrdiff_t>(to), '*');
+  ++found_[member][name];
+  ++places_;
+}
+
+// Shells, Python, JSON and JUBE's substitution add these characters to a value, double them or take
+// them away.
+void Redaction::clean_quoted(const std::string& member, std::string* text) {
+  const auto quotes = [](char c) {
+    return std::string_view("\\\"'$").find(c) != std::string::npos;
+  };
+  std::string bare;
+  std::vector<size_t> places;  // of the bare characters in the text
+  for (size_t i = 0; i < text->size(); ++i) {
+    if (quotes((*text)[i])) continue;
+    bare += (*text)[i];
+    places.push_back(i);
+  }
+  for (const Form& form : forms_) {
+    std::string secret = form.text;
+    std::erase_if(secret, quotes);
+    if (secret.size() < kShortest) continue;
+    for (size_t at = bare.find(secret); at != std::string::npos;
+         at = bare.find(secret, at + secret.size())) {
+      fill(member, form.name, places[at], places[at + secret.size() - 1] + 1, text);
+      std::fill_n(bare.begin() + static_cast<std::ptrdiff_t>(at), secret.size(), '*');
     }
   }
-  return changed;
 }
 
 bool Redaction::still_shows(const std::string& member, const std::string& text) {

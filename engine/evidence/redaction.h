@@ -35,11 +35,15 @@ class Redaction {
     std::string text, name;
   };
   void add_forms(const std::string& name, const std::string& value);
+  void fill(const std::string& member, const std::string& name, size_t from, size_t to,
+            std::string* text);
+  void clean_quoted(const std::string& member, std::string* text);
 
   std::vector<std::string> entries_;
   std::set<std::string> known_;
   std::vector<Form> forms_;  // the longest first
   Found found_;
+  int places_ = 0;
 };
 
 }  // namespace tally

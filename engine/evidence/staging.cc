@@ -130,8 +130,9 @@ class Stager {
 
   Status put(const std::string& to, std::string bytes) {
     const std::string member = staged_.folder + "/" + to;
-    if (redaction_.clean(member, &bytes)) cleaned_.insert(to);
+    const bool changed = redaction_.clean(member, &bytes);
     if (redaction_.still_shows(member, bytes)) return Status::ok();
+    if (changed) cleaned_.insert(to);
     const std::string path = to_ + "/" + to;
     TRY(make_directories(path.substr(0, path.rfind('/'))));
     return write_file(path, bytes, 0600);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/report/json.h"
 #include "engine/report/run_results.h"
+#include "engine/results/rows/analyse.h"
 
 namespace tally {
 namespace {
@@ -19,6 +21,22 @@ std::string csv_cell(const std::string& text) {
   std::string cell = "\"";
   for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
   return cell + "\"";
+}
+
+// Adds what workpackages printed for analysers without repeats, of which no samples are kept.
+void add_other_values(Evaluator& evaluator, const RunResults& results,
+                      std::vector<Sample>* samples) {
+  std::set<std::string> known;
+  for (const Sample& one : *samples) known.insert(one.analyser);
+  for (const Analyser& analyser : results.definitions->analysers) {
+    if (known.count(analyser.name.value) != 0) continue;
+    Diagnostics said;  // by results_of()
+    std::vector<WorkpackageResult> each;
+    analyse({*results.definitions, evaluator, said}, analyser, results.views, &each);
+    for (const WorkpackageResult& one : each)
+      for (const auto& [pattern, value] : one.values)
+        samples->push_back({one.id, analyser.name.value, pattern, {}, value.str(), {}});
+  }
 }
 
 std::string samples_csv(std::vector<Sample> samples) {
@@ -74,6 +92,7 @@ Status evidence_texts(const Run& run, const std::string& version, Evaluator& eva
   request.samples = true;
   request.warn = false;
   results_of(settings, request, evaluator, &results);
+  add_other_values(evaluator, results, &results.samples);
   (*texts)["samples.csv"] = samples_csv(std::move(results.samples));
   const std::vector<RenderedResult> tables = results.take_outputs();
   for (const RenderedResult& one : tables)

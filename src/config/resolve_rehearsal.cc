@@ -106,6 +106,10 @@ Rehearsal resolve_rehearsal(Flags* f, Command command, int* world_size) {
   c.save_interval = 0;
   f->eval_interval.reset();
   f->eval_iterations.reset();
+  f->config.eval_interval_samples = 0;
+  f->config.target_loss = 0;
+  f->config.mllog_path.clear();
+  f->config.mllog_values.clear();
   return r;
 }
 

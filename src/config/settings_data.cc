@@ -134,6 +134,7 @@ void add_mllog_settings(SettingTable& t, Config& c) {
          "file (docs/evidence.md)");
   t.list("--mllog-set", "KEY=VALUE", "Values of that log, in place of this program's",
          [&c](const std::vector<std::string>& words) {
+           c.mllog_values.clear();
            for (const std::string& word : words) {
              const size_t equals = word.find('=');
              if (equals == std::string::npos || equals == 0)

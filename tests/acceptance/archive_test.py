@@ -35,10 +35,8 @@ parameterset:
       - {name: n, type: int, _: "1,2"}
       - {name: api_token, mode: env, _: API_TOKEN}
 patternset:
-  name: pt
-  pattern:
-    - {name: v, type: float, unit: ms, _: "v=$jube_pat_fp"}
-    - {name: w, type: float, _: "w=$jube_pat_fp"}
+  - {name: pv, pattern: [{name: v, type: float, unit: ms, _: "v=$jube_pat_fp"}, {name: twice, mode: python, type: float, _: 2 * $v}]}
+  - {name: pw, pattern: {name: w, type: float, _: "w=$jube_pat_fp"}}
 step:
   - {name: prepare, kind: setup, do: "echo ready > input.txt; head -c 5000 /dev/zero > data.bin"}
   - name: measure
@@ -49,11 +47,11 @@ step:
     do: 'echo v=$n.$jube_wp_iteration; echo "export HF_TOKEN=$$HF_TOKEN"; echo "the token is $api_token"'
   - {name: elsewhere, depend: measure, work_dir: "$jube_benchmark_home/scratch/$jube_wp_id", do: "echo w=7.$jube_wp_id"}
 analyser:
-  - {name: a, use: pt, analyse: {step: measure, file: stdout}}
-  - {name: b, use: pt, analyse: {step: elsewhere, file: stdout}}
+  - {name: a, use: pv, analyse: {step: measure, file: stdout}}
+  - {name: b, use: pw, analyse: {step: elsewhere, file: stdout}}
 result:
   - use: a
-    table: {name: t, style: pretty, column: [n, {_: v, statistic: median, uncertainty: ci, better: lower}, jube_wp_abspath]}
+    table: {name: t, style: pretty, column: [n, {_: v, statistic: median, uncertainty: ci, better: lower}, {_: twice, statistic: max}, jube_wp_abspath]}
   - use: b
     table: {name: e, style: csv, column: [n, w]}
 """
@@ -79,7 +77,7 @@ class Archive(unittest.TestCase):
         cls.home = pathlib.Path(folder.name)
         (cls.home / "toy.yaml").write_text(WORKFLOW)
         (cls.home / "old.xml").write_text(JUBE)
-        cls.environment = {"PATH": os.environ["PATH"], "HOME": str(cls.home), "API_TOKEN": SECRET, "HF_TOKEN": PRINTED}
+        cls.environment = {"PATH": os.environ["PATH"], "HOME": str(cls.home), "API_TOKEN": SECRET, "HF_TOKEN": PRINTED, "TALLY_QUIET_CHECK": "off"}
         cls.tally("run", "toy.yaml", "-j", "2")
         cls.tally("run", "old.xml", "-r")
         # Another shell, which knows nothing of the token that was printed.
@@ -295,7 +293,7 @@ class Archive(unittest.TestCase):
         # Values of the same repeats, and a value that another day changes.
         (self.home / "replay.yaml").write_text(WORKFLOW.split("  - {name: elsewhere")[0].replace("name: toy", "name: again").replace(
             "outpath: runs", "outpath: again_runs").replace("echo v=$n.", "echo v=$$(cat $jube_benchmark_home/factor)$n.") + """
-analyser: {name: a, use: pt, analyse: {step: measure, file: stdout}}
+analyser: {name: a, use: pv, analyse: {step: measure, file: stdout}}
 result: {use: a, table: {name: t, column: [n, {_: v, statistic: median, better: lower}]}}
 """)
         (self.home / "factor").write_text("1")

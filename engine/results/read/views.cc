@@ -264,10 +264,11 @@ class ViewMaker {
 
   // Where the operations ran, which the run's values name. That is another folder than the one
   // whose files are read where the run is out of an archive.
-  std::string named_work_dir(const Journal::Stored& stored, const WorkpackageView& view) const {
+  const std::string& named_work_dir(const Journal::Stored& stored, const WorkpackageView& view) {
     if (archived_from_.empty()) return view.work_dir;
-    return stored.work_dir.empty() ? archived_from_ + "/" + stored.directory + "/work"
-                                   : stored.work_dir;
+    if (!stored.work_dir.empty()) return stored.work_dir;
+    work_dir_there_ = archived_from_ + "/" + stored.directory + "/work";
+    return work_dir_there_;
   }
 
   // Whether the kind of step may hide one of the parameters.
@@ -334,6 +335,7 @@ class ViewMaker {
   const std::string& run_dir_;
   const std::string absolute_run_;  // with a slash
   std::string archived_from_;       // where the run was, if it is out of an archive
+  std::string work_dir_there_;      // of the workpackage that is being made
   RunInfo info_;
   std::map<int, Disturbance> disturbances_;
   std::map<int, JobUse> job_uses_;
