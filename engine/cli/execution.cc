@@ -216,7 +216,7 @@ Executed execute_run(const Settings& settings, Run& run, std::vector<JunitSuite>
 
 int execute_part(const Settings& settings, Run& run) {
   RunSummary summary;
-  Status status = execute_left(settings, run, &summary);
+  Status status = execute_left(settings, run, nullptr, &summary);
   return report_execution(settings, run, summary, &status);
 }
 
