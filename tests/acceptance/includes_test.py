@@ -116,14 +116,14 @@ class Includes(unittest.TestCase):
         self.assertIn(" 1 names that would be mistaken", said)
 
     def test_no_function_hides_one_of_a_header(self):
-        for name in ("grid", "json"):  # html_report.cc calls that of chart/markup.h
+        for name in ("grid", "json"):  # fleet_report.cc calls that of chart/markup.h
             with open(self.root / f"engine/report/{name}.cc", "a") as file:
                 file.write("namespace tally {\nnamespace {\nstd::string escaped(const std::string& cell) {\n"
                            "  return cell;\n}\n}  // namespace\n}  // namespace tally\n")
         code, said = self.names(self.root)
         self.assertEqual(code, 1)
         self.assertIn("escaped is in the unnamed namespaces of engine/report/grid.cc:", said)
-        self.assertIn(": escaped would be called in engine/report/html_report.cc in place of that in "
+        self.assertIn(": escaped would be called in engine/report/fleet_report.cc in place of that in "
                       "engine/chart/markup.h: rename it", said)
 
     def test_no_type_hides_one_of_a_header(self):
