@@ -32,6 +32,8 @@ constexpr std::array kCommands = {
     CommandHelp{"plot", kResults, "plot pi_run -x terms -y seconds --out pi.svg"},
     CommandHelp{"report", kResults, "report pi_run --out pi.html"},
     CommandHelp{"compare", kResults, "compare pi_run/000003 pi_run/000007"},
+    CommandHelp{"archive", kResults, "archive pi_run/000003 -o pi.zip"},
+    CommandHelp{"verify", kResults, "verify pi.zip"},
     CommandHelp{"history", kResults, "history pi_run --metric seconds"},
     CommandHelp{"info", kRuns, "info pi_run --id last"},
     CommandHelp{"status", kRuns, "status pi_run"},
@@ -164,7 +166,7 @@ constexpr ExitCode kCodes[] = {
      "workpackages "
      "failed. `compare`: a row regressed, or with --strict is unclear; --null found a difference. "
      "`fleet`: a machine or a link is slow or "
-     "wrong."},
+     "wrong. `verify --replay`: a value does not agree."},
 };
 
 }  // namespace

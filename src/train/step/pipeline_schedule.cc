@@ -18,11 +18,11 @@ PipelineStep pass(bool forward, int64_t k, int stages, int chunks) {
 // `passes` passes.
 int64_t most_in_flight(const std::vector<PipelineStep>& schedule, int64_t passes) {
   std::map<int64_t, int64_t> done;  // passes of each micro batch that was begun
-  int64_t in_flight = 0, most = 0;
+  int64_t open = 0, most = 0;
   for (const PipelineStep& step : schedule) {
     int64_t& count = done[step.micro_batch];
-    if (count == 0) most = std::max(most, ++in_flight);
-    if (++count == passes) --in_flight;
+    if (count == 0) most = std::max(most, ++open);
+    if (++count == passes) --open;
   }
   return most;
 }

@@ -137,10 +137,10 @@ TEST_CASE("help: commands in groups with an example, options as they are typed")
                             "\nHelp, as `tally help run`:\n  help  "})
     CHECK_MESSAGE(has(ran.out, group), ran.out);
   for (const char* command :
-       {"new",    "run",     "continue", "watch",    "result",  "analyse",   "plot",
-        "report", "compare", "history",  "meter",    "doctor",  "reference", "info",
-        "status", "log",     "output",   "comment",  "remove",  "validate",  "tag",
-        "show",   "script",  "help",     "complete", "platform"}) {
+       {"new",     "run",     "continue", "watch",    "result", "analyse",  "plot",      "report",
+        "compare", "archive", "verify",   "history",  "meter",  "doctor",   "reference", "info",
+        "status",  "log",     "output",   "comment",  "remove", "validate", "tag",       "show",
+        "script",  "help",    "complete", "platform", "fleet"}) {
     CAPTURE(command);
     CHECK(has(ran.out, "\n  " + std::string(command) + "  "));
     const Ran one = shell.tally("help " + std::string(command));

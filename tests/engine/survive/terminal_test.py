@@ -84,6 +84,8 @@ CALLS = {
     "plot": [["plot", "run", "-o", "p.svg"], ["plot", EVIL]],
     "report": [["report", "run"], ["report", "run", "--format", "md"], ["report", "run", "--format", "csv"], ["report", EVIL]],
     "compare": [["compare", "run/000000", "run/000001"], ["compare", "run", "--by", EVIL], ["compare", "run/000000", EVIL]],
+    "archive": [["archive", "run", "-o", "run.zip"], ["archive", "run", "-o", "o" + EVIL], ["archive", EVIL]],
+    "verify": [["verify", "run.zip"], ["verify", "w.yaml"], ["verify", EVIL], ["verify", "run.zip", "--signature", EVIL]],
     "history": [["history", "run", "--metric", "rate"], ["history", "run"], ["history", EVIL]],
     "meter": [["meter", "--", EVIL], ["meter", "--", "true"]],
     "doctor": [["doctor"]],
