@@ -18,10 +18,11 @@ TEST_CASE("a missing dataset, and no command") {
   CHECK(ended.err == "tally-train: error: no flags were given: 'tally-train --help' lists them\n");
   ended = tally_train("evaluat");
   CHECK(ended.code == 2);
-  CHECK(ended.err ==
-        "tally-train: error: 'evaluat' is not a command: train, evaluate, prepare, tokenize, "
-        "convert, complete, "
-        "reference\n");
+  CHECK(
+      ended.err ==
+      "tally-train: error: 'evaluat' is not a command: train, evaluate, links, prepare, tokenize, "
+      "convert, complete, "
+      "reference\n");
 }
 
 TEST_CASE("a dataset that is shorter than one sample") {
