@@ -80,7 +80,7 @@ class Components(SlurmTest):
         self.cluster.run("scancel", job + "+1")
         code, out = self.place.finish(engine)
         self.assertEqual(code, 1, out)
-        self.assertIn("CANCELLED", self.place.packages()[0]["note"])
+        self.assertRegex(self.place.packages()[0]["note"], r"exit status \d+; job \d+: CANCELLED")
 
     def test_the_time_limit_is_that_of_all(self):
         # `expect` takes it for a result.
@@ -122,6 +122,7 @@ class Components(SlurmTest):
         code, out, err = self.place.tally("continue", "run")
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out, r"\n1,143,12,")
+        self.assertRegex(self.place.log(), r": found job \d+ \(")
         self.assertRegex(self.place.packages()[0]["job_id"], r"^\d+$")
         names = self.cluster.run("squeue", "-h", "--states=all", "-o", "%j").split()
         self.assertEqual(names.count(self.place.packages()[0]["job_name"]), 2, "its two components and no other job")
