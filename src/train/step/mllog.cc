@@ -123,9 +123,11 @@ void MlLog::log_optimizer() {
   const auto batch = static_cast<double>(config_.global_batch);
   const auto warmup = static_cast<int64_t>(std::ceil(o.warmup_samples / batch));
   const auto all = static_cast<int64_t>(std::ceil(static_cast<double>(o.decay_samples) / batch));
-  // This program's Adam decouples the decay of weights from the gradient.
+  // This program's Adam decouples the decay of weights from the gradient, as that of Megatron-LM,
+  // which MLPerf's GPT-3 calls adam.
   const bool adam = o.kind == OptimizerKind::adam, lamb = o.kind == OptimizerKind::lamb;
-  const std::string name = adam ? "adamw" : optimizer_name(o.kind);
+  const bool plain_name = !adam || benchmark_of(config_.model) == std::string("gpt3");
+  const std::string name = plain_name ? optimizer_name(o.kind) : "adamw";
   point("opt_name", name);
   point("opt_base_learning_rate", o.lr);
   point("opt_end_learning_rate", o.min_lr);
