@@ -188,8 +188,8 @@ class Replay {
     std::vector<Compared> names;
     std::vector<statistics::Comparison> values;
     for (size_t i = 0; i < before.size(); ++i) add(before[i], after[i], &names, &values);
-    if (values.empty())
-      return none("no column with `better` has a value in the rows that were chosen");
+    if (values.empty()) add_all_numbers(base, again, &names, &values);
+    if (values.empty()) return none("no number is in the rows that were chosen");
     std::vector<bool> lower;
     for (const Compared& one : names) lower.push_back(one.lower_is_better);
     statistics::decide(values, lower, request_.threshold);
@@ -220,6 +220,42 @@ class Replay {
                                               static_cast<uint64_t>(row.id)));
       }
     }
+  }
+
+  // No column says which direction is better: all measured numbers count, as single values.
+  void add_all_numbers(const Run& base, const Run& again, std::vector<Compared>* names,
+                       std::vector<statistics::Comparison>* values) const {
+    std::set<std::string> given;
+    for (const Parameter& one : all_parameters(base.definitions())) given.insert(one.name.value);
+    const std::vector<RenderedResult> before = all_tables(base), after = all_tables(again);
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      std::map<int, const Record*> rows;
+      for (const Record& row : after[i].table.rows) rows[row.id] = &row;
+      for (const Record& row : before[i].table.rows) {
+        if (chosen_.count(row.id) == 0 || rows.count(row.id) == 0) continue;
+        for (const TableColumn& column : before[i].table.columns) {
+          const std::string& name = column.info.name;
+          const Value &then = row.values.at(name), &now = rows[row.id]->values.at(name);
+          const bool own = column.info.kind == ColumnKind::own;
+          if (own || !column.info.numeric() || given.count(name) != 0 || starts_with(name, "jube_"))
+            continue;
+          if (then.none() || now.none()) continue;
+          names->push_back({fmt::format("workpackage {}: {}", row.id, column.info.title), false});
+          values->push_back(statistics::compare({then.as_double()}, {now.as_double()},
+                                                static_cast<uint64_t>(row.id)));
+        }
+      }
+    }
+  }
+
+  std::vector<RenderedResult> all_tables(const Run& run) const {
+    RunResults results;
+    if (print_if_error(settings_, read_workpackages(settings_, run, run.definitions(), &results)))
+      return {};
+    ResultRequest request;
+    request.write = request.warn = false;
+    results_of(settings_, request, *make_result_evaluator(settings_), &results);
+    return results.take_outputs();
   }
 
   // Whether the values agree. No test tells fewer than four a side apart: their medians count.

@@ -124,13 +124,21 @@ std::string find_file(const std::string& name, const std::vector<std::string>& d
   };
   if (name.empty()) return {};
   if (name[0] == '/') return exists(name) ? name : std::string();
-  for (const auto* list : {&directories, &options.builtin_path}) {
-    for (const std::string& directory : *list) {
+  const auto first_in = [&](const std::vector<std::string>& folders, const auto& is_there) {
+    for (const std::string& directory : folders) {
       std::string path = join_path(directory, name);
-      if (exists(path)) return path;
+      if (is_there(path)) return path;
     }
-  }
-  return {};
+    return std::string();
+  };
+  const auto is_stored = [&](const std::string& path) { return options.stored.count(path) > 0; };
+  std::string found = first_in(directories, exists);
+  // A run has its own templates, which lay elsewhere where it was begun on another machine. Those of
+  // this one are others.
+  if (found.empty()) found = first_in(options.builtin_path, is_stored);
+  for (auto one = options.stored.begin(); found.empty() && one != options.stored.end(); ++one)
+    if (one->first.ends_with("/" + name)) found = one->first;
+  return found.empty() ? first_in(options.builtin_path, exists) : found;
 }
 
 std::vector<std::string> environment_include_path() {

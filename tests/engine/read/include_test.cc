@@ -331,3 +331,16 @@ TEST_CASE("paths") {
   CHECK(join_path(".", "b") == "b");
   CHECK(join_path("a", "/b") == "/b");
 }
+
+TEST_CASE("find_file: a run's own template comes before this machine's, wherever it lay") {
+  ReadOptions options;
+  options.stored = {{"/there/templates/local/platform.yaml", "a"}, {"/there/b.yaml", "b"}};
+  options.builtin_path = {TALLY_SOURCE_DIR "/templates"};
+  CHECK(find_file("local/platform.yaml", {}, options) == "/there/templates/local/platform.yaml");
+  CHECK(find_file("b.yaml", {"/there"}, options) == "/there/b.yaml");
+  CHECK(find_file("platform.yaml", {}, options) == "/there/templates/local/platform.yaml");
+  CHECK(find_file("al/platform.yaml", {}, options).empty());
+  options.stored.clear();
+  CHECK(find_file("local/platform.yaml", {}, options) == TALLY_SOURCE_DIR
+        "/templates/local/platform.yaml");
+}
