@@ -162,8 +162,7 @@ Estimate estimate_jobs(const Plan& plan, const Expander& expander) {
   }
   std::ranges::sort(estimate.packs);
   // The run of a fleet begins nothing more once its budget is spent.
-  const double budget =
-      std::strtod(plan.benchmark->fleet.find_given("budget").c_str(), nullptr);
+  const double budget = std::strtod(plan.benchmark->fleet.find_given("budget").c_str(), nullptr);
   if (budget > 0) estimate.node_hours = std::min(estimate.node_hours, budget);
   return estimate;
 }

@@ -133,8 +133,8 @@ std::string find_file(const std::string& name, const std::vector<std::string>& d
   };
   const auto is_stored = [&](const std::string& path) { return options.stored.count(path) > 0; };
   std::string found = first_in(directories, exists);
-  // A run has its own templates, which lay elsewhere where it was begun on another machine. Those of
-  // this one are others.
+  // A run has its own templates, which lay elsewhere where it was begun on another machine. This
+  // machine's are others.
   if (found.empty()) found = first_in(options.builtin_path, is_stored);
   for (auto one = options.stored.begin(); found.empty() && one != options.stored.end(); ++one)
     if (one->first.ends_with("/" + name)) found = one->first;

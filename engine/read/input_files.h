@@ -21,9 +21,9 @@ enum class NamedBy { person, file };
 Status load_text(const std::string& path, const ReadOptions& options, NamedBy by,
                  std::string* text);
 
-// Searches `directories` for `name` in order, then ReadOptions::builtin_path. Of a run's stored input
-// all stored files come before those of builtin_path on the disk, wherever they lay. An absolute name
-// is used as it is. Returns "" if there is no such file.
+// Searches `directories` for `name` in order, then ReadOptions::builtin_path. A run's
+// stored files come before those of builtin_path on the disk, wherever they lay. An absolute name is
+// used as it is. Returns "" if there is no such file.
 std::string find_file(const std::string& name, const std::vector<std::string>& directories,
                       const ReadOptions& options);
 
