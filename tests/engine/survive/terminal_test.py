@@ -86,6 +86,7 @@ CALLS = {
     "compare": [["compare", "run/000000", "run/000001"], ["compare", "run", "--by", EVIL], ["compare", "run/000000", EVIL]],
     "archive": [["archive", "run", "-o", "run.zip"], ["archive", "run", "-o", "o" + EVIL], ["archive", EVIL]],
     "verify": [["verify", "run.zip"], ["verify", "w.yaml"], ["verify", EVIL], ["verify", "run.zip", "--signature", EVIL]],
+    "fleet": [["fleet", "w.yaml"], ["fleet", EVIL], ["fleet", "w.yaml", "--nodes", EVIL], ["fleet", "w.yaml", "--local", "--nodes", EVIL]],
     "history": [["history", "run", "--metric", "rate"], ["history", "run"], ["history", EVIL]],
     "meter": [["meter", "--", EVIL], ["meter", "--", "true"]],
     "doctor": [["doctor"]],
