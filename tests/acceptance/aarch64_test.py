@@ -42,7 +42,9 @@ class Aarch64(unittest.TestCase):
         cls.folder = pathlib.Path(folder.name)
         cls.tally = cls.folder / "bin/tally"
         cls.tally.parent.mkdir()
-        cls.tally.write_text(f"#!/bin/sh\nexec qemu-aarch64 -0 \"$0\" {PROGRAM} \"$@\"\n")
+        # A shell calls what it finds in PATH by its name, and this script by its whole path.
+        cls.tally.write_text('#!/bin/sh\nname=${0##*/}\n[ "$(command -v "$name")" = "$0" ] || name=$0\n'
+                             f'exec qemu-aarch64 -0 "$name" {PROGRAM} "$@"\n')
         cls.tally.chmod(0o755)
         # Both are found as `tally` in PATH, and tally-train is beside neither.
         cls.native = cls.folder / "native/tally"
