@@ -136,6 +136,8 @@ const std::map<std::string, Pair> flags{
     {"--save-interval", {"--save there", "2"}},
     {"--exit-on-missing-checkpoint", {"--load none", ""}},
     {"--eval-interval", {"", "3"}},
+    {"--eval-interval-samples", {"", "24"}},
+    {"--target-loss", {"--eval-interval 3", "2"}},
     {"--eval-iters", {"", "3"}},
     {"--calculate-per-token-loss", {"", ""}},
     {"--reference", {"", ""}},
@@ -195,10 +197,10 @@ const std::set<std::string> may_differ{
     "--throughput-start", "--throughput-stop",             // likewise
     "--persistent-save-interval",                          // known and refused, or without effect
     "--local-rank", "--local_rank",  // launchers pass it, and it changes nothing
-    "--merge-file", "--record",      // rank 0 alone uses them
-    "--vocab-file",                  // rank 0 alone uses it, or it makes the content
-    "--load", "--load-hf",           // need a model on the disk; tested below
-    "--epochs",                      // needs a dataset; sets the number of steps, which is compared
+    "--merge-file", "--record", "--mllog", "--mllog-set",  // rank 0 alone uses them
+    "--vocab-file",         // rank 0 alone uses it, or it makes the content
+    "--load", "--load-hf",  // need a model on the disk; tested below
+    "--epochs",             // needs a dataset; sets the number of steps, which is compared
     "--text", "--stride", "--eval-mode", "--predictions",  // of evaluate; tested below
     "--device",  // the kind of device is compared when it has been opened
     // Refused without each other; the kind of model that they name is compared.
