@@ -9,6 +9,7 @@ TEST_WHEELS=(numpy==2.4.6 tokenizers==0.23.3 safetensors==0.8.0 transformers==5.
   h5py==3.16.0 bert-tensorflow==1.0.4 # the latter: the original BERT's data scripts
   # The engine's statistics, JSON, JUnit and Markdown.
   scipy==1.17.1 jsonschema==4.26.0 junitparser==5.0.3 markdown-it-py==4.3.0 html5lib==1.1
+  mlperf-logging==4.1.68 # MLPerf's checker of logs
   # The site of the documents; recipes.
   mkdocs-material==9.8.2 easybuild-framework==5.4.1 easybuild-easyblocks==5.4.1)
 # Texts of six languages, for the test of classification.
