@@ -224,7 +224,7 @@ class Stager {
     return path.front() == '/' ? path : from_ + "/" + path;
   }
 
-  // Where an analysed file is in the run's folder of the archive. A path that begins with a slash:
+  // The place of an analysed file in the run's folder of the archive. A path that begins with a slash:
   // it is outside.
   static std::string place(const Journal::Stored& of, const std::string& path) {
     if (path.front() != '/' || of.work_dir.empty() || !starts_with(path, of.work_dir + "/"))

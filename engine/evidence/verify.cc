@@ -136,7 +136,7 @@ class Verifier {
     if (status) status = evidence_texts(*run, version, *computed.remembered(), &texts);
     if (status && compute_) check_computed(folder, computed);
     if (!status) {
-      // Where its journal is broken, nothing else is to be said of it.
+      // A run with a broken journal has nothing else to be said of it.
       fault(folder + "/journal.sqlite", "the run cannot be read: " + status.message());
       return;
     }

@@ -262,8 +262,8 @@ class ViewMaker {
     view.units.take(kinds_.units, of_all.units);
   }
 
-  // Where the operations ran, which the run's values name. That is another folder than the one
-  // whose files are read where the run is out of an archive.
+  // Returns the folder in which the operations ran, which the run's values name: of a run out of an
+  // archive it is another than the one whose files are read.
   const std::string& named_work_dir(const Journal::Stored& stored, const WorkpackageView& view) {
     if (archived_from_.empty()) return view.work_dir;
     if (!stored.work_dir.empty()) return stored.work_dir;
