@@ -130,6 +130,7 @@ class Stage {
     if (gradient_hook_) gradient_hook_(p.id);
   }
   bool reports_gradients() const { return static_cast<bool>(gradient_hook_); }
+  bool gathers_weights() const { return static_cast<bool>(weight_hook_); }
   void weight_is_needed(const ParamGrad& p) const {
     if (weight_hook_) weight_hook_(p.id);
   }

@@ -293,6 +293,7 @@ void Transformer::forward(const Batch& batch, const Pass& pass, ActivationSet& s
   enter(a, dropout_of(pass), updates ? update_.get() : nullptr);
   // No micro batch is marked as the first without Fusions::overwrite.
   context_.fp8.casts_weights = batch.first || !context_.fusions().overwrite;
+  context_.fp8.gathered = batch.first && gathers_weights();
   run_blocks(a);
 }
 
@@ -303,6 +304,7 @@ void Transformer::evaluate(const Batch& batch, const Pass& pass, ActivationSet& 
   a.pass.counted = nullptr;
   enter(a, Dropout(), nullptr);
   context_.fp8.casts_weights = true;
+  context_.fp8.gathered = false;
   run_blocks(a);
   if (part_.last) evaluate_head(a);
 }

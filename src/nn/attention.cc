@@ -47,7 +47,7 @@ AttentionArgs SelfAttention::arguments(const LayerContext& c, const AttentionAct
 void SelfAttention::forward(LayerContext* c, const Tensor& x, const AttentionActivations& a,
                             const Tensor& residual, const NormedSum& sum) const {
   const AttentionGeometry& g = geometry_;
-  const LinearInput all(c->tensor.gather(c->compute, x), a.x_amaxes);
+  const LinearInput all = qkv_.gather_input(*c, x, a.x_amaxes);
   qkv_.forward(*c, all, a.qkv.view({c->sequences.count(), g.qkv_width()}));
   if (g.qk_norm) head_norm_forward(c->compute, Out(a.qkv), head_norm(), {Out(a.raw), Out(a.rstd)});
   if (rotary_positions()) {
@@ -63,9 +63,8 @@ void SelfAttention::backward(const LayerContext& c, const Tensor& x, const Atten
                              const BackwardFlow& flow) const {
   const AttentionGeometry& g = geometry_;
   const int64_t count = c.sequences.count();
-  const OutputGradient dy =
-      projection_.gradient_at_output(c, c.tensor.gather(c.compute, flow.at_branch(c.dropout)));
-  const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
+  const OutputGradient dy = projection_.gather_gradient(c, flow.at_branch(c.dropout));
+  const LinearInput all = qkv_.start_gather_input(c, x, a.x_amaxes);
   projection_.backward_weight(c, dy, {a.out, a.out_amaxes});
   const Tensor dx = c.tensor.partial_of(flow.normed);
   const Tensor dout = Tensor(dx.data, dx.dtype, {count, g.width()});

@@ -109,8 +109,8 @@ void Block::keep_in_fp8(const Fp8Scratch& form, Arena* arena) {
       return arena->make(DType::f32, {fp8_scale_count(scaling, rows, inner)},
                          "scales of weights in FP8");
     };
-    const Tensor of_rows = scales(n, k);
-    w->fp8 = {arena->make(form.forward, {n, k}, "weights in FP8"),
+    const Tensor of_rows = scales(n, k), gathered = w->weight.fp8.rows;
+    w->fp8 = {gathered.defined() ? gathered : arena->make(form.forward, {n, k}, "weights in FP8"),
               arena->make(form.forward, {k, n}, "weights in FP8"), of_rows,
               scaling == Fp8Scaling::tensor ? of_rows : scales(k, n), scaling};
   }

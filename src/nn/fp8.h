@@ -26,6 +26,9 @@ struct Fp8Scratch {
   // A forward pass casts the weights before it reads them: of a step's first micro batch, and of
   // evaluations, which do not know whether the weights have changed.
   bool casts_weights = false;
+  // The casts of the matrices that have memory for it (ParamGrad::fp8) were gathered before this
+  // forward pass reads them, and their weights were not.
+  bool gathered = false;
 
   bool defined() const { return amax.defined(); }
   // Casts of x[height,width] and dy lie there.

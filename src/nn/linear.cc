@@ -1,8 +1,26 @@
 #include "src/nn/linear.h"
 
 namespace tally::train {
+namespace {
+
+// Casts this process's tokens to their place among all.
+struct PartInFp8 {
+  Tensor memory;  // has room for all tokens
+  DType format;
+  Tensor scale;
+};
+Tensor cast_part(const LayerContext& c, const Tensor& part, const Tensor& amaxes,
+                 const PartInFp8& to) {
+  const Tensor own = c.tensor.own_place(to.memory, to.format, part);
+  fp8_cast(c.compute, part, amaxes, {own, {}, to.scale, {}, Fp8Scaling::tensor});
+  return own;
+}
+
+}  // namespace
 
 void Linear::cast_weight(const LayerContext& c) const {
+  if (c.fp8.gathered && weight.fp8.amax.defined())
+    return fp8_complete(c.compute, weight.fp8.amax, fp8);
   const Fp8Magnitudes magnitudes{c.tensor, c.fp8, fp8.scaling, division != Division::whole};
   fp8_cast(c.compute, weight.value, magnitudes.find(c.compute, weight.value, false, c.fp8.amaxes),
            fp8);
@@ -24,13 +42,55 @@ Out Linear::amax_of_gradient(const LayerContext& c) const {
   return in_fp8() ? Out(magnitudes_of_gradient(c).own(c.fp8.amaxes)) : Out();
 }
 
+bool Linear::gathers_casts(const LayerContext& c, Fp8Scaling scaling) const {
+  return in_fp8() && c.tensor.sequence && scaling == Fp8Scaling::tensor;
+}
+
+LinearInput Linear::gather_input(const LayerContext& c, const Tensor& part,
+                                 const Tensor& amaxes) const {
+  const Fp8Scaling scaling = c.fp8.recipe.activations;
+  if (!gathers_casts(c, scaling)) return {c.tensor.gather(c.compute, part), amaxes};
+  const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
+  const Tensor own = cast_part(c, part, of_parts.find(c.compute, part, false, amaxes),
+                               {c.tensor.gathered, c.fp8.forward, c.fp8.x_scales});
+  return {c.tensor.gather(c.compute, own), amaxes};
+}
+
+LinearInput Linear::start_gather_input(const LayerContext& c, const Tensor& part,
+                                       const Tensor& amaxes) const {
+  if (!gathers_casts(c, c.fp8.recipe.activations))
+    return {c.tensor.start_gather(c.compute, part), amaxes};
+  const Tensor own = cast_part(c, part, amaxes, {c.tensor.second, c.fp8.forward, c.fp8.x_scales});
+  return {c.tensor.start_gather(c.compute, own), amaxes};
+}
+
+OutputGradient Linear::gather_gradient(const LayerContext& c, const Tensor& part) const {
+  const Fp8Scaling scaling = c.fp8.recipe.gradients;
+  if (!gathers_casts(c, scaling)) return gradient_at_output(c, c.tensor.gather(c.compute, part));
+  const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
+  const Tensor amaxes = of_parts.find(c.compute, part, false, c.fp8.amaxes);
+  const Tensor rows = c.tensor.gather(
+      c.compute,
+      cast_part(c, part, amaxes, {c.tensor.gathered, c.fp8.backward, c.fp8.dy_row_scales}));
+  Fp8Copies copies = c.fp8.copies_of_dy(rows.dim(0), rows.dim(1));
+  copies.rows = rows;
+  fp8_complete(c.compute, amaxes, copies);
+  return {{}, copies};
+}
+
 void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Tensor& y,
                          const Tensor& added, const Tensor& residual) const {
   // This comes first: own() lies where the weight's magnitude goes.
-  const Tensor amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
+  Tensor amaxes;
+  if (!in.is_cast())
+    amaxes = magnitudes_of_input(c).find(c.compute, in.x, in.amax_found, in.amaxes);
   if (c.fp8.casts_weights) cast_weight(c);
-  const Fp8Copies x = c.fp8.rows_of_x(in.x.dim(0), in.x.dim(1));
-  fp8_cast(c.compute, in.x, amaxes, x);
+  Fp8Copies x = c.fp8.rows_of_x(in.x.dim(0), in.x.dim(1));
+  if (in.is_cast()) {
+    x.rows = in.x;
+  } else {
+    fp8_cast(c.compute, in.x, amaxes, x);
+  }
   // The sum over the tensor cores' products may be the fast one: only gradients add up over many
   // steps.
   fp8_gemm(c.compute, rows_of(x), rows_of(fp8), Out(y),
@@ -95,9 +155,15 @@ void Linear::backward_input_activation(const LayerContext& c, const OutputGradie
 
 void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy,
                                  const LinearInput& in, bool accumulate) const {
-  const Fp8Copies x = c.fp8.columns_of_x(in.x.dim(0), in.x.dim(1));
-  const bool gathered = magnitudes_of_input(c).gathers();
-  fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
+  Fp8Copies x = c.fp8.columns_of_x(in.x.dim(0), in.x.dim(1));
+  if (in.is_cast()) {
+    x.rows = in.x;
+    x.row_scales = x.column_scales;
+    fp8_complete(c.compute, in.amaxes, x);
+  } else {
+    const bool gathered = magnitudes_of_input(c).gathers();
+    fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
+  }
   fp8_gemm(c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
            {{}, accumulate ? weight.gradient : Tensor(), false});
 }

@@ -20,16 +20,19 @@ struct SavedActivation {
 
 // The input of a layer, x[M,in]. In FP8 its forward pass leaves the largest magnitudes of x for its
 // backward pass in `amaxes`, f32[shards]. `amax_found`: the kernel that made x has left its largest
-// magnitude in Linear::amax_of_input(amaxes).
+// magnitude in Linear::amax_of_input(amaxes). x itself may be cast: its rows in FP8, with the scale of
+// `amaxes`.
 struct LinearInput {
   Tensor x, amaxes;
   bool amax_found;
   LinearInput(const Tensor& input, const Tensor& magnitudes = Tensor(), bool found = false)
       : x(input), amaxes(magnitudes), amax_found(found) {}
+  bool is_cast() const { return x.dtype == DType::e4m3; }
 };
 
 // The gradient at a layer's output, dy[M,out], with its casts where the layer is in FP8.
-// Linear::gradient_at_output() makes it; it is valid until the next one is made.
+// Linear::gradient_at_output() or gather_gradient() makes it; it is valid until the next one is made.
+// There is no dy where it was gathered in FP8.
 struct OutputGradient {
   Tensor dy;
   Fp8Copies fp8;
@@ -55,6 +58,14 @@ struct Linear {
   Out amax_of_input(const LayerContext& c, const Tensor& amaxes) const;
   Out amax_of_gradient(const LayerContext& c) const;
 
+  // All tokens of `part`, the input of a column-parallel layer. With sequence parallelism each process
+  // casts its own tokens, with the scale of all, where that gives the numbers of a cast of all.
+  // start_gather_input() overlaps with what is enqueued later (TensorParallel::start_gather), and
+  // finds the magnitudes of the forward pass in `amaxes`.
+  LinearInput gather_input(const LayerContext& c, const Tensor& part, const Tensor& amaxes) const;
+  LinearInput start_gather_input(const LayerContext& c, const Tensor& part,
+                                 const Tensor& amaxes) const;
+
   // Adds `residual`[M,out] where it is defined.
   void forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                const Tensor& residual = Tensor()) const;
@@ -69,6 +80,9 @@ struct Linear {
   // `amax_found`: amax_of_gradient() has the largest magnitude of dy.
   OutputGradient gradient_at_output(const LayerContext& c, const Tensor& dy,
                                     bool amax_found = false) const;
+  // The same for a row-parallel layer, whose output's gradient each process has for a part of the
+  // tokens.
+  OutputGradient gather_gradient(const LayerContext& c, const Tensor& part) const;
   // Adds `addend`[M,in] where it is defined.
   void backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                       const Tensor& addend = Tensor()) const;
@@ -103,6 +117,7 @@ struct Linear {
   void backward_weight_fp8(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                            bool accumulate) const;
   void cast_weight(const LayerContext& c) const;
+  bool gathers_casts(const LayerContext& c, Fp8Scaling scaling) const;
   Fp8Magnitudes magnitudes_of_input(const LayerContext& c) const;
   Fp8Magnitudes magnitudes_of_gradient(const LayerContext& c) const;
 };

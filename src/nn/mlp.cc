@@ -11,7 +11,7 @@ void Mlp::forward(const LayerContext& c, const Tensor& x, const MlpActivations& 
 }
 
 void Mlp::activate(const LayerContext& c, const Tensor& x, const MlpActivations& a) const {
-  const LinearInput all(c.tensor.gather(c.compute, x), a.x_amaxes);
+  const LinearInput all = fc_.gather_input(c, x, a.x_amaxes);
   if (gated()) {
     fc_.forward(c, all, a.saved);
     return recompute_act(c, a);
@@ -41,9 +41,8 @@ Tensor Mlp::backward_activation(const LayerContext& c, const OutputGradient& dy,
 
 void Mlp::backward(const LayerContext& c, const Tensor& x, const MlpActivations& a,
                    const BackwardFlow& flow) const {
-  const OutputGradient dy =
-      projection_.gradient_at_output(c, c.tensor.gather(c.compute, flow.at_branch(c.dropout)));
-  const LinearInput all(c.tensor.start_gather(c.compute, x), a.x_amaxes);
+  const OutputGradient dy = projection_.gather_gradient(c, flow.at_branch(c.dropout));
+  const LinearInput all = fc_.start_gather_input(c, x, a.x_amaxes);
   projection_.backward_weight(c, dy, {a.act, a.act_amaxes});
   const Tensor dpre = backward_activation(c, dy, a);
   const OutputGradient at_fc = fc_.gradient_at_output(c, dpre, true);

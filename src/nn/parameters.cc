@@ -33,6 +33,13 @@ void check(const Parameter& p) {
            " processes cannot share evenly");
 }
 
+Tensor flat_buffer(Stream& stream, DType type, int64_t elements, const char* what) {
+  Tensor t(nullptr, type, {elements});
+  t.data = stream.allocate(t.bytes(), what);
+  stream.fill_zero(t.data, t.bytes());
+  return t;
+}
+
 }  // namespace
 
 std::vector<ElementRun> runs_of(const std::vector<int64_t>& shape, const Shard& shard) {
@@ -118,14 +125,41 @@ void ParameterTable::allocate(Stream& stream, DType compute, const TableMemory& 
   }
   const int64_t gradients = assign_gradients(how.share_block_gradients);
   stream_ = &stream;
-  const auto flat = [&](DType type, int64_t elements, const char* what) {
-    Tensor t(nullptr, type, {elements});
-    t.data = stream.allocate(t.bytes(), what);
-    stream.fill_zero(t.data, t.bytes());
-    return t;
-  };
-  weights_ = flat(compute, elements_, "weights");
-  gradients_ = flat(compute == DType::f64 ? DType::f64 : DType::f32, gradients, "gradients");
+  weights_ = flat_buffer(stream, compute, elements_, "weights");
+  gradients_ =
+      flat_buffer(stream, compute == DType::f64 ? DType::f64 : DType::f32, gradients, "gradients");
+  allocate_fp8();
+}
+
+bool ParameterTable::gathered_in_fp8(const Parameter& p) const {
+  return p.block >= how_.fp8_blocks.first && p.block < how_.fp8_blocks.last;
+}
+
+void ParameterTable::allocate_fp8() {
+  int64_t matrices = 0;
+  for (const Parameter& p : parameters_) {
+    if (!gathered_in_fp8(p)) continue;
+    if (matrices == 0) fp8_range_.first = p.offset;
+    fp8_range_.last = end_of(p);
+    ++matrices;
+  }
+  if (matrices == 0) return;
+  fp8_ = flat_buffer(*stream_, DType::u8, fp8_range_.count(), "weights gathered in FP8");
+  fp8_amaxes_ = flat_buffer(*stream_, DType::f32, matrices, "weights gathered in FP8");
+}
+
+Tensor ParameterTable::fp8(const FlatRange& range) const {
+  return fp8_.rows(range.first - fp8_range_.first, range.count());
+}
+
+GatheredFp8 ParameterTable::fp8_of(const Parameter& p) const {
+  if (!gathered_in_fp8(p)) return {};
+  const std::vector<int64_t> shape = p.local_shape();
+  const auto before = [&](const Parameter& other) { return gathered_in_fp8(other); };
+  const int64_t number = std::count_if(parameters_.data(), &p, before);
+  return {Tensor(fp8({p.offset, p.offset + p.local_elements()}).data, DType::e4m3,
+                 {shape[0], shape[1]}),
+          fp8_amaxes_.rows(number, 1)};
 }
 
 // Returns the number of elements. Memory that blocks share lies behind all other gradients.
@@ -184,6 +218,8 @@ std::vector<HeldElements> held_elements(const Parameter& p, const std::vector<Fl
 
 ParameterTable::~ParameterTable() {
   if (!stream_) return;
+  stream_->release(fp8_amaxes_.data);
+  stream_->release(fp8_.data);
   stream_->release(gradients_.data);
   stream_->release(weights_.data);
 }
@@ -219,7 +255,7 @@ ParamGrad ParameterTable::bias(const WeightId& id) const {
 ParamGrad ParameterTable::use(const Parameter& p) const {
   Parameter in_gradients = p;
   in_gradients.offset = p.gradient_offset;
-  return {parameter_range(weights_, p), parameter_range(gradients_, in_gradients),
+  return {parameter_range(weights_, p), parameter_range(gradients_, in_gradients), fp8_of(p),
           static_cast<int>(&p - parameters_.data()), how_.share_block_gradients && p.block >= 0};
 }
 

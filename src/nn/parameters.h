@@ -43,15 +43,22 @@ struct Parameter : WeightSpec {
   int64_t elements() const;       // the whole parameter's
 };
 
+// A matrix as replicas gather it in FP8 (TableMemory::fp8_blocks): its casts of one scale, e4m3[out,in],
+// and the largest magnitude of all parts of it, f32[1].
+struct GatheredFp8 {
+  Tensor rows, amax;
+};
+
 // A parameter as a layer uses it: its weights and its gradient.
 struct ParamGrad {
   Tensor value, gradient;
-  int id = -1;  // its index in ParameterTable::all()
+  GatheredFp8 fp8;  // undefined: its weights are gathered
+  int id = -1;      // its index in ParameterTable::all()
   // Gradients of other parameters use the same memory: every backward pass overwrites them.
   bool overwrite = false;
 };
 
-// Elements [first, last) of the table's flat buffers.
+// Elements [first, last) of the table's flat buffers, or blocks.
 struct FlatRange {
   int64_t first = 0, last = 0;
   int64_t count() const { return last - first; }
@@ -71,6 +78,8 @@ struct TableMemory {
   // The blocks' matrices (Parameter::block) share the memory of two blocks' gradients: those of
   // every second block use the same. Else all have their own, at the offsets of the weights.
   bool share_block_gradients = false;
+  // The matrices of these blocks (Parameter::block) have memory for GatheredFp8.
+  FlatRange fp8_blocks;
 };
 
 // Decayed parameters come first, so that one range of the flat buffers decays; of the others those
@@ -100,6 +109,12 @@ class ParameterTable {
   Tensor gradients() const { return gradients_; }
   // The gradients of elements [first, last) of the weights, which are neighbours in both buffers.
   Tensor gradients(const FlatRange& range) const;
+  bool gathered_in_fp8(const Parameter& parameter) const;
+  // GatheredFp8::rows of elements of such matrices, and the GatheredFp8::amax of all of them in the
+  // order of the table; undefined: there are none.
+  Tensor fp8(const FlatRange& range) const;
+  Tensor fp8() const { return fp8_; }
+  Tensor fp8_amaxes() const { return fp8_amaxes_; }
   int64_t decayed_elements() const { return decayed_; }
   int64_t elements() const { return elements_; }  // including alignment gaps, which stay zero
   // The end of a parameter's range, its gap included.
@@ -122,11 +137,15 @@ class ParameterTable {
   int64_t aligned(int64_t elements) const;
   ParamGrad use(const Parameter& parameter) const;
   int64_t assign_gradients(bool share_blocks);
+  void allocate_fp8();
+  GatheredFp8 fp8_of(const Parameter& parameter) const;
 
   Stream* stream_ = nullptr;
   std::vector<Parameter> parameters_;
   TableMemory how_;
   Tensor weights_, gradients_;
+  FlatRange fp8_range_;  // the elements of fp8_
+  Tensor fp8_, fp8_amaxes_;
   int64_t decayed_ = 0, elements_ = 0;
 };
 

@@ -4,8 +4,13 @@ namespace tally::train {
 
 Tensor TensorParallel::gather(Stream& s, const Tensor& part) const {
   if (!sequence) return part;
-  group->all_gather(s, part, gathered);
-  return gathered;
+  const Tensor all = all_of(gathered, part.dtype, part);
+  group->all_gather(s, part, all);
+  return all;
+}
+
+Tensor TensorParallel::own_place(const Tensor& memory, DType type, const Tensor& part) const {
+  return all_of(memory, type, part).rows(shard() * part.dim(0), part.dim(0));
 }
 
 void TensorParallel::reduce(Stream& s, const Tensor& part) const {
@@ -19,8 +24,9 @@ void TensorParallel::reduce(Stream& s, const Tensor& part) const {
 
 Tensor TensorParallel::start_gather(Stream& s, const Tensor& part) const {
   if (!sequence) return part;
-  group->start_all_gather(s, part, second);
-  return second;
+  const Tensor all = all_of(second, part.dtype, part);
+  group->start_all_gather(s, part, all);
+  return all;
 }
 
 void TensorParallel::start_reduce(Stream& s, const Tensor& part) const {

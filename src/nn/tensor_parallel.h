@@ -26,8 +26,11 @@ struct TensorParallel {
   int shard() const { return group ? group->rank() : 0; }
   bool divides() const { return shards() > 1; }
 
-  // All tokens of `part`: itself, or `gathered` after it has been filled.
+  // All tokens of `part`: itself, or `gathered` after it has been filled. Parts may have any type
+  // that is not wider than the memory's, and may lie at own_place() already.
   Tensor gather(Stream& s, const Tensor& part) const;
+  // The place of this process's part[M/shards,C] within all tokens of it, in `memory`.
+  Tensor own_place(const Tensor& memory, DType type, const Tensor& part) const;
   // Memory for the partial sums of all tokens whose sum over the processes goes to `part`.
   Tensor partial_of(const Tensor& part) const { return sequence ? partial : part; }
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.
@@ -38,6 +41,11 @@ struct TensorParallel {
   Tensor start_gather(Stream& s, const Tensor& part) const;
   void start_reduce(Stream& s, const Tensor& part) const;
   void wait(Stream& s) const;
+
+ private:
+  Tensor all_of(const Tensor& memory, DType type, const Tensor& part) const {
+    return Tensor(memory.data, type, {shards() * part.dim(0), part.dim(1)});
+  }
 };
 
 }  // namespace tally::train

@@ -3,6 +3,11 @@
 namespace tally::train {
 namespace {
 
+// Whether one message can have the gradients of both parameters, and one their new weights.
+bool together(const ParameterTable& table, const Parameter& a, const Parameter& b) {
+  return a.reduction == b.reduction && table.gathered_in_fp8(a) == table.gathered_in_fp8(b);
+}
+
 // `closed(bucket, parameter)`: the bucket does not take the parameter.
 template <typename Closed>
 std::vector<GradientBucket> buckets_of(const ParameterTable& table,
@@ -14,8 +19,7 @@ std::vector<GradientBucket> buckets_of(const ParameterTable& table,
     const int64_t begin = p.offset, end = table.end_of(p);
     // A backward pass goes down through the buffer.
     if (buckets.empty() || closed(buckets.back(), p) || buckets.back().begin != end ||
-        table.all()[static_cast<size_t>(buckets.back().parameters.back())].reduction !=
-            p.reduction) {
+        !together(table, table.all()[static_cast<size_t>(buckets.back().parameters.back())], p)) {
       buckets.push_back({{id}, begin, end});
     } else {
       buckets.back().parameters.push_back(id);

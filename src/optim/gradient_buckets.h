@@ -18,7 +18,7 @@ struct GradientBucket {
 
 // Buckets of at least `elements` each (but the last), of the parameters in the order in which their
 // gradients become final; none where `elements` is 0. A bucket's parameters are neighbours in the
-// flat buffer and have the same Reduction.
+// flat buffer and have the same Reduction; their new weights are gathered in the same type.
 std::vector<GradientBucket> gradient_buckets(const ParameterTable& table,
                                              const std::vector<int>& final_order, int64_t elements);
 // The `elements` of gradient_buckets() where buckets overlap with the backward pass.

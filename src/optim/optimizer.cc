@@ -30,7 +30,7 @@ Optimizer::Optimizer(const Config& config, const ParameterTable& table, Stream& 
       parts_(with_parts(mesh, sharding)),
       sharding_(sharding),
       scaler_(config) {
-  if (sharding) gather_.emplace(stream, table, *sharding);
+  if (sharding) gather_.emplace(stream, table, *sharding, mesh ? &mesh->tensor() : nullptr);
   if (kind_ == OptimizerKind::lamb) lamb_.emplace(hyper_, table, buffers(), stream, mesh, sharding);
   state_ = static_cast<StepState*>(stream.allocate(sizeof(StepState), "state of a step"));
   restore(0, scaler_.state());

@@ -23,6 +23,16 @@ TableMemory sharded_memory(int replicas, bool shard_gradients) {
   return memory;
 }
 
+TableMemory sharded_memory(const Config& c, int replicas) {
+  TableMemory memory = sharded_memory(replicas, c.shard_gradients);
+  // Only buckets are gathered in the forward pass that casts the weights.
+  const bool buckets = c.shard_gradients || c.gradient_bucket.value_or(overlapped_bucket) > 0;
+  const bool casts_when_gathered = c.policy.fusions.overwrite && buckets && replicas > 1;
+  if (c.fp8.on() && c.fp8.recipe.weights == Fp8Scaling::tensor && casts_when_gathered)
+    memory.fp8_blocks = {c.fp8.layers_at_start, c.model.layers - c.fp8.layers_at_end};
+  return memory;
+}
+
 Sharding::Sharding(Communicator& replicas, const ParameterTable& table, Stream& stream,
                    const std::vector<int>& final_order, const Options& options)
     : replicas_(replicas),

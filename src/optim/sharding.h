@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "src/config/config.h"
 #include "src/device/arena.h"
 #include "src/nn/parameters.h"
 #include "src/optim/gradient_buckets.h"
@@ -18,6 +19,9 @@ namespace tally::train {
 // The arrangement of a table in which `replicas` processes can share every range evenly, in parts
 // that start at multiples of 16 elements.
 TableMemory sharded_memory(int replicas, bool shard_gradients);
+// The same for a run. The matrices of blocks in FP8 are gathered as casts where they have one scale:
+// the numbers of the weights' casts, in half of bf16's bytes.
+TableMemory sharded_memory(const Config& config, int replicas);
 
 class Sharding {
  public:

@@ -1,20 +1,23 @@
 // ZeRO: all processes get the new weights from those that updated them. The blocks' weights arrive
-// during the forward pass of the next step, each bucket while the blocks before it compute.
+// during the forward pass of the next step, each bucket while the blocks before it compute; those
+// that this pass reads in FP8 arrive as casts, and the weights themselves with all().
 #pragma once
 
 #include <vector>
 
 #include "src/nn/parameters.h"
+#include "src/optim/fp8_shares.h"
 #include "src/optim/sharding.h"
 
 namespace tally::train {
 
 class WeightGather {
  public:
-  // All of them outlive this.
-  WeightGather(Stream& stream, const ParameterTable& table, const Sharding& sharding);
+  // `tensor`: see Fp8Shares. All of them outlive this.
+  WeightGather(Stream& stream, const ParameterTable& table, const Sharding& sharding,
+               Communicator* tensor = nullptr);
 
-  // Gathers all weights, before whatever is enqueued later.
+  // Gathers all weights themselves, before whatever is enqueued later.
   void all();
 
   // Overlapped with a forward pass: begin() before it, needs() before a parameter of a bucket is
@@ -28,12 +31,13 @@ class WeightGather {
   enum class Progress : uint8_t { missing, started, here };
   void start_next(size_t from);
   void wait();
-  Tensor part(const Sharding::Range& r) const;
-  Tensor whole(const Sharding::Range& r) const;
+  // Elements of a range in the form that begin() gathers.
+  Tensor read(const Sharding::Range& r, const FlatRange& elements) const;
 
   Stream& stream_;
   const Sharding& sharding_;
   const Tensor weights_;
+  Fp8Shares fp8_;
   std::vector<int> range_of_;       // each parameter's range; -1: in no bucket
   std::vector<Progress> progress_;  // each range's
   bool active_ = false;             // between begin() and finish()

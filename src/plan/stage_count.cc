@@ -81,7 +81,10 @@ class CountedProcess {
  public:
   CountedProcess(const Config& config, std::vector<ModelPart> parts, const CountedDevice& target);
   ~CountedProcess() {
-    for (const auto& stage : stages_) stage->set_gradient_hook({});
+    for (const auto& stage : stages_) {
+      stage->set_gradient_hook({});
+      stage->set_weight_hook({});
+    }
   }
   CountedProcess(const CountedProcess&) = delete;
   CountedProcess& operator=(const CountedProcess&) = delete;
@@ -93,7 +96,8 @@ class CountedProcess {
   void forward(bool first);
   void backward(bool first, bool last);
   void finish_gradients();
-  void update() { optimizer_->apply(!config_.policy.fusions.overwrite); }
+  // With the gather that the next step's first forward pass does.
+  void update();
 
   double number_of_parameters() const { return real(table_.count()); }
   // The memory by columns; the caller provides what else a stage's memory depends on.
@@ -133,9 +137,8 @@ CountedProcess::CountedProcess(const Config& config, std::vector<ModelPart> part
       batch_(unread_batch(config)) {
   for (const ModelPart& part : parts_) register_model(config_.model, part, &table_);
   table_.allocate(stream_, config_.compute_type(),
-                  config_.distributed_optimizer
-                      ? sharded_memory(config_.data_parallel, config_.shard_gradients)
-                      : TableMemory());
+                  config_.distributed_optimizer ? sharded_memory(config_, config_.data_parallel)
+                                                : TableMemory());
   const double before = stream_.held();
   for (const ModelPart& part : parts_)
     stages_.push_back(make_model(config_, part, table_, stream_, tensor_.ranks.get()));
@@ -168,8 +171,20 @@ void CountedProcess::make_optimizer() {
                        : std::make_unique<GradientReducer>(
                              ReductionGroups(replicas), stream_, table_,
                              gradient_buckets(table_, reported_parameters(stages), elements));
-  for (const auto& stage : stages_)
+  for (const auto& stage : stages_) {
     stage->set_gradient_hook([this](int parameter) { reducer_->ready(parameter); });
+    if (sharding_) stage->set_weight_hook([](int) {});  // update() gathers them all
+  }
+}
+
+void CountedProcess::update() {
+  const bool overwrites = config_.policy.fusions.overwrite;
+  WeightGather* gather = overwrites ? optimizer_->gather() : nullptr;
+  optimizer_->defer_gather(gather != nullptr);
+  optimizer_->apply(!overwrites);
+  if (!gather) return;
+  gather->begin();
+  gather->finish();
 }
 
 void CountedProcess::share_state() {
@@ -215,7 +230,7 @@ void CountedProcess::finish_gradients() {
 StageMemory CountedProcess::memory() const {
   StageMemory m;
   m.parameters = number_of_parameters();
-  m.weights = stream_.held("weights");
+  m.weights = stream_.held("weights") + stream_.held("weights gathered in FP8");
   m.gradients = stream_.held("gradients") + shares_;
   m.optimizer = states_;
   m.activations = activations_;

@@ -73,10 +73,14 @@ void copy(const at::Tensor& from, const Tensor& to) {
   if (to.defined()) aten_matrix(to).copy_(from);
 }
 
-void cast_tensor(const at::Tensor& x, const In& amaxes, const Fp8Copies& out) {
-  const float largest = largest_of(out.format());
+// The magnitude that becomes the format's largest number.
+float used_amax(const In& amaxes) {
   const float found = aten_view(amaxes).max().item<float>();
-  const float amax = found < smallest_amax ? smallest_amax : found;  // a NaN stays one
+  return found < smallest_amax ? smallest_amax : found;  // a NaN stays one
+}
+
+void cast_tensor(const at::Tensor& x, const In& amaxes, const Fp8Copies& out) {
+  const float largest = largest_of(out.format()), amax = used_amax(amaxes);
   *(out.rows.defined() ? out.row_scales : out.column_scales).as<float>() = amax / largest;
   const at::Tensor q = x.mul(largest / amax).to(scalar_type(out.format()));
   copy(q, out.rows);
@@ -89,6 +93,11 @@ void cast(Stream&, In x, In amaxes, Fp8Copies out) {
   if (out.scaling == Fp8Scaling::tensor) return cast_tensor(wide, amaxes, out);
   cast_scaled(wide, out.scaling, out.rows, out.row_scales);
   cast_scaled(wide.t(), out.scaling, out.columns, out.column_scales);
+}
+
+void complete(Stream&, In amaxes, Fp8Copies out) {
+  *out.row_scales.as<float>() = used_amax(amaxes) / largest_of(out.format());
+  copy(aten_matrix(out.rows).t(), out.columns);
 }
 
 // The numbers that an operand stands for.
@@ -104,7 +113,8 @@ void gemm(const Compute&, Fp8Matrix a, Fp8Matrix b, Out out, Fp8Sum sum) {
   matmul(widened(a, type), widened(b, type).t(), bias, out, sum.addend);
 }
 
-const OnCpu versions[] = {{fp8_amax, amax}, {fp8_cast, cast}, {fp8_gemm, gemm}};
+const OnCpu versions[] = {
+    {fp8_amax, amax}, {fp8_cast, cast}, {fp8_complete, complete}, {fp8_gemm, gemm}};
 
 }  // namespace
 }  // namespace tally::train::cpu

@@ -16,7 +16,8 @@
 //   CPU (cpu.cc)   every type: the same casts and scales, GEMMs of the widened numbers in float32
 //   GPU (cuda*)    x and out in bf16, f32 results without bias; cuBLASLt's tensor core GEMMs on
 //                  compute capability 8.9 and from 9.0 on, of scales that are not the tensor's on
-//                  9.0 alone. R, N and K are multiples of 16.
+//                  9.0 alone. R, N and K are multiples of 16; rows with one scale are cast from
+//                  any R.
 // The GEMMs of a layer multiply along different dimensions, and Hopper's tensor cores take only
 // operands that lie along the sum: a matrix is cast to its rows and to its columns.
 //   y = x w^T: rows of x, rows of w;  dx = dy w: rows of dy, columns of w;
@@ -45,6 +46,10 @@ struct Fp8Copies {
 // Fp8Scaling::tensor: the scale is that of the largest of `amaxes`[n], those of all parts of a matrix that processes
 // divide. The others find theirs in x.
 inline Operation<void(Stream& s, In x, In amaxes, Fp8Copies out)> fp8_cast{"fp8_cast"};
+
+// Fp8Scaling::tensor: `columns` and the scale from `rows`, which another process may have cast. The
+// magnitudes are those of the cast. The result is what fp8_cast() makes of x.
+inline Operation<void(Stream& s, In amaxes, Fp8Copies out)> fp8_complete{"fp8_complete"};
 
 struct Fp8Matrix {
   In data, scales;

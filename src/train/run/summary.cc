@@ -23,7 +23,7 @@ std::string device_text(const Record& r) {
   const DeviceInfo& d = r.device_info;
   if (!r.device.is_cuda())
     return fmt::format("{}, {} thread{}", d.name, r.threads, r.threads == 1 ? "" : "s");
-  return fmt::format("{} (cuda:{}, compute capability {}.{}), {}, driver {}, CUDA {}", d.name,
+  return fmt::format("{} (cuda:{}, compute capability {}.{}), {}, driver {}, {}", d.name,
                      r.device.index, d.capability / 10, d.capability % 10,
                      bytes_text(d.total_bytes), d.driver, d.runtime);
 }

@@ -18,9 +18,8 @@ Session::Session(const Config& c, Stream& s, const Mesh& mesh) : config(c), stre
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
   register_model(c.model, &model);
   const bool shares = c.distributed_optimizer && !c.skip_train;
-  table.allocate(
-      stream, c.compute_type(),
-      shares ? sharded_memory(mesh.replicas().size(), c.shard_gradients) : TableMemory());
+  table.allocate(stream, c.compute_type(),
+                 shares ? sharded_memory(c, mesh.replicas().size()) : TableMemory());
   for (const ModelPart& part : parts)
     stages.push_back(c.reference ? make_reference(c, table, stream)
                                  : make_model(c, part, table, stream, &mesh.tensor()));
@@ -46,6 +45,7 @@ void Session::map_replicas(const Mesh& mesh) {
   if (config.skip_train || config.reference || !config.peer_memory || !overlaps) return;
   std::vector<Tensor> exchanged{table.gradients()};
   if (sharding) exchanged.push_back(table.weights());
+  if (table.fp8().defined()) exchanged.push_back(table.fp8());
   replicas_ = mesh.replicas().map_peers(stream, exchanged);
 }
 

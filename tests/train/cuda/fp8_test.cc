@@ -1,5 +1,6 @@
 #include "src/ops/fp8/fp8.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -105,6 +106,37 @@ TEST_CASE("cuda: FP8 casts are those of the CPU, byte for byte" * NEEDS_GPU) {
           const BothCasts columns(b, x, format, scaling, false, true);
           check_same(b, columns_of(columns.gpu), columns_of(casts.cpu));
         }
+}
+
+TEST_CASE("cuda: FP8 rows cast in pieces, and completed, are those of a whole cast" * NEEDS_GPU) {
+  for (const DType format : {DType::e4m3, DType::e5m2})
+    for (const auto& [height, width, across] :
+         {std::tuple{48, 32, 16}, {144, 80, 64}, {1024, 4096, 1024}}) {
+      Both b({DType::bf16, MatmulMode::ieee, "", 0});
+      Stream& s = *b.gpu.stream;
+      const Pair x = same_on_both(b, {height, width}, DType::bf16, 0.7);
+      const BothCasts whole(b, x, format);
+      const int64_t count = int64_t{height} * width, piece = int64_t{across} * 7;
+      const Pair bytes = b.put({count}, DType::u8, DType::u8, {}),
+                 turned = b.put({count}, DType::u8, DType::u8, {}),
+                 scale = b.put({1}, DType::f32, DType::f32, {});
+      const Tensor flat = x.gpu.view({count});
+      for (int64_t at = 0; at < count; at += piece) {
+        const int64_t some = std::min(piece, count - at);
+        const auto as_rows = [&](const Tensor& t, DType type) {
+          return Tensor(t.rows(at, some).data, type, {some / across, across});
+        };
+        fp8_cast(s, as_rows(flat, DType::bf16), whole.amax.gpu,
+                 {as_rows(bytes.gpu, format), {}, scale.gpu, {}, Fp8Scaling::tensor});
+      }
+      const Fp8Copies got{Tensor(bytes.gpu.data, format, {height, width}),
+                          Tensor(turned.gpu.data, format, {width, height}), scale.gpu, scale.gpu,
+                          Fp8Scaling::tensor};
+      fp8_complete(s, whole.amax.gpu, got);
+      INFO(std::string(dtype_name(format)), " ", height, " ", width);
+      check_same(b, rows_of(got), rows_of(whole.cpu));
+      check_same(b, columns_of(got), columns_of(whole.cpu));
+    }
 }
 
 TEST_CASE("cuda: FP8 of zeros, an outlier, infinities and NaNs" * NEEDS_GPU) {

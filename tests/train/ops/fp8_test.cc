@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -108,6 +109,35 @@ TEST_CASE("FP8: a cast gives the nearest numbers at the oracle's scales, rows an
           INFO(static_cast<int>(scaling), " ", std::string(dtype_name(type)));
           check_cast(rounded, Cast(rounded, format, scaling));
         }
+}
+
+TEST_CASE("FP8: rows that were cast in pieces are completed to the cast of the whole") {
+  const auto stream = make_stream(Device{});
+  constexpr int64_t height = 48, width = 32, piece = 16 * 7;
+  for (const DType format : formats) {
+    const Rounded x(Numbers({height, width}, 9, 0.3), DType::bf16);
+    Cast whole(x, format);
+    Operand rows(height, width, Fp8Scaling::tensor), columns(width, height, Fp8Scaling::tensor);
+    const Tensor amax(&whole.amax, DType::f32, {1}), flat = x.t().view({height * width});
+    const Tensor bytes = rows.data(format).view({height * width});
+    float scratch = 0;
+    for (int64_t at = 0; at < flat.numel(); at += piece) {
+      const int64_t count = std::min(piece, flat.numel() - at);
+      fp8_cast(*stream, flat.rows(at, count).view({count / 16, 16}), amax,
+               {bytes.rows(at, count).view({count / 16, 16}),
+                {},
+                Tensor(&scratch, DType::f32, {1}),
+                {},
+                Fp8Scaling::tensor});
+    }
+    fp8_complete(
+        *stream, amax,
+        {rows.data(format), columns.data(format), rows.scale(), rows.scale(), Fp8Scaling::tensor});
+    CHECK(rows.bytes == whole.rows.bytes);
+    CHECK(columns.bytes == whole.columns.bytes);
+    CHECK(rows.scales == whole.rows.scales);
+    CHECK(scratch == rows.scales[0]);
+  }
 }
 
 TEST_CASE("FP8: scales of rows and blocks are powers of two at the edge of the format") {

@@ -79,6 +79,38 @@ TEST_CASE("two replicas that share the state have the bits of two that do not") 
   }
 }
 
+// Layers that stay in bf16, and evaluations between steps, for which the weights are gathered.
+TEST_CASE("replicas that gather the weights' casts to FP8 have the bits of those that cast them") {
+  const Folder folder("zero");
+  const std::string run =
+      "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --ffn-hidden-size 96 --seq-length "
+      "16 "
+      "--vocab-size 97 --micro-batch-size 1 --mock-data --log-interval 2 --lr 1e-2 --device cpu "
+      "--train-iters 6 --eval-interval 3 --eval-iters 2 --clip-grad 0 --bf16 --fp8-format hybrid "
+      "--check-weight-hash-across-dp-replicas-interval 2 ";
+  struct Row {
+    int ranks;
+    std::string layout;
+  };
+  const auto compare = [&](const Row& row, const std::string& strategy) {
+    // Under ZeRO 2 several micro batches are added in another order.
+    const std::string batch =
+        strategy == grads ? "--global-batch-size 2 " : "--global-batch-size 8 ";
+    CAPTURE(row.layout);
+    CAPTURE(strategy);
+    const json whole = record_of(folder, run + batch + row.layout, row.ranks);
+    const json shared = record_of(folder, run + batch + row.layout + strategy, row.ranks);
+    CHECK(shared["steps"]["loss"] == whole["steps"]["loss"]);
+    CHECK(shared["results"]["evaluations"] == whole["results"]["evaluations"]);
+  };
+  for (const Row& row :
+       {Row{2, ""}, Row{2, "--first-last-layers-bf16 "}, Row{4, "--tensor-model-parallel-size 2 "},
+        Row{4, "--pipeline-model-parallel-size 2 "}})
+    for (const std::string& strategy : {optim, grads}) compare(row, strategy);
+  // A bucket is a matrix, or several, of some of which a replica owns nothing.
+  compare({2, ""}, optim + "--ddp-bucket-size 5000 ");
+}
+
 TEST_CASE("an overflow in the shares of one replica skips the step in all of them") {
   const Folder folder("zero");
   const std::string run = odd + "--clip-grad 0.5 --fp16 --hysteresis 1 --initial-loss-scale 3e7 ";

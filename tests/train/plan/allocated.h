@@ -32,8 +32,10 @@ inline Allocated allocated_by(const Config& c, int stage, bool trains = true) {
   const bool shares = trains && layout.zero > 0;
   ParameterTable table;
   for (const ModelPart& part : parts) register_model(c.model, part, &table);
+  Config sharing = c;
+  sharing.shard_gradients = layout.zero > 1;
   table.allocate(*stream, c.compute_type(),
-                 shares ? sharded_memory(c.data_parallel, layout.zero > 1) : TableMemory());
+                 shares ? sharded_memory(sharing, c.data_parallel) : TableMemory());
   Allocated bytes;
   bytes.states = held();
   std::vector<std::unique_ptr<Stage>> stages;

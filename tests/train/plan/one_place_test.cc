@@ -72,6 +72,12 @@ TEST_CASE("and so in every stage of a pipeline, among replicas, and in an encode
     c.distributed_optimizer = c.shard_gradients = shares;
     for (int stage = 0; stage < 4; ++stage) check_planted(c, stage, 2 * (4 - stage));
   }
+  // The memory of casts that replicas gather.
+  c = wide_config(DType::bf16);
+  c.fp8.format = Fp8Config::Format::hybrid;
+  c.data_parallel = c.world_size = 2;
+  c.distributed_optimizer = true;
+  check_planted(c, 0, 8);
   for (const Task task : {Task::pretraining, Task::classification, Task::question_answering}) {
     Config e = wide_config(DType::f32);
     e.model.set_kind("bert");

@@ -242,6 +242,23 @@ TEST_CASE("the JUPITER benchmark's layouts fit an A100 of 40 GB, and 13B does no
                   .fits());
 }
 
+TEST_CASE("replicas that share the state gather the blocks' weights in FP8 in half of the bytes") {
+  const std::string run =
+      "--plan --num-layers 4 --hidden-size 64 --num-attention-heads 2 --ffn-hidden-size 256 "
+      "--seq-length 16 --tokenizer-type bytes --bf16 --plan-gpus 4 "
+      "--use-distributed-optimizer ";
+  const auto sent = [&](const std::string& more) {
+    return step_volumes(parse(run + more), 0).data;
+  };
+  const double matrices = 4 * 12 * 64 * 64;
+  // Each of four replicas sends its quarter to three; the magnitudes of the 16 matrices are more.
+  const double saved = sent("") - sent("--fp8-format hybrid");
+  CHECK(saved <= matrices * 3 / 4);
+  CHECK(saved >= matrices * 3 / 4 - 16 * 4 * 2);
+  CHECK(sent("") == sent("--fp8-format e4m3 --fp8-recipe blockwise"));
+  CHECK(sent("") == sent("--fp8-format hybrid --ddp-bucket-size 0"));
+}
+
 TEST_CASE("a planned layout gives each process sizes that FP8 takes") {
   // Two processes would have 24 of the MLP's 48.
   Config c = parse(
