@@ -158,8 +158,10 @@ void Application::add_results() {
 }
 
 void Application::add_compare() {
-  CLI::App* sub = command("compare", "say whether a run is better or worse than another",
-                          [this] { return compare_command(settings_, compare_); });
+  CLI::App* sub = command("compare", "say whether a run is better or worse than another", [this] {
+    return compare_.why ? compare_why_command(settings_, compare_)
+                        : compare_command(settings_, compare_);
+  });
   sub->add_option("runs", compare_.runs,
                   "the first run and the second: a run's folder, or the folder of runs or input "
                   "file, for its newest run; for the first also a file of `result -s json`")
@@ -178,6 +180,9 @@ void Application::add_compare() {
          "which direction of --metric is better, if the column does not say: higher, lower")
       ->check(CLI::IsMember({"higher", "lower"}))
       ->option_text("WHICH");
+  sub->add_flag("--why", compare_.why,
+                "divide the difference of two steps over what they spent their time on: of two "
+                "runs, records of tally-train --explain, or workpackages' folders");
   sub->add_flag("--null", compare_.null_comparison,
                 "compare the odd repeats of each row with its even ones: nothing should be found");
   sub->add_option("-s,--style", compare_.style, "pretty, csv, markdown or json")

@@ -104,9 +104,11 @@ struct CompareArgs {
   std::string by, metric, better, style;
   std::string threshold = "2%";
   bool null_comparison = false;
+  bool why = false;  // the bars of two steps, and no columns
 };
 // Exit code 5 where a row regressed, or where a null comparison found a difference.
 int compare_command(const Settings& settings, const CompareArgs& args);
+int compare_why_command(const Settings& settings, const CompareArgs& args);
 
 struct ArchiveArgs {
   std::vector<std::string> runs;  // folders of runs, runs' folders, input files

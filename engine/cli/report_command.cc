@@ -13,6 +13,7 @@
 #include "engine/chart/from_table.h"
 #include "engine/chart/svg.h"
 #include "engine/cli/application.h"
+#include "engine/cli/explained.h"
 #include "engine/cli/report_text.h"
 #include "engine/cli/runs.h"
 #include "engine/cli/show_results.h"
@@ -85,7 +86,10 @@ class ReportMaker {
       if (!drawn.insert(table.result).second) continue;
       for (const Chart& chart : table.result->charts) add_chart(*table.result, chart, tables);
     }
-    for (const Run& run : runs_) add_fleet_map(run);
+    for (const Run& run : runs_) {
+      add_fleet_map(run);
+      if (print_if_error(settings_, add_waterfalls(run))) return kFailed;
+    }
     return write(html_report(report_));
   }
 
@@ -267,7 +271,32 @@ class ReportMaker {
     }
   }
 
-  // With several runs, each has its own panel or series.
+  // Where the time of a step went, for each point whose records say so.
+  Status add_waterfalls(const Run& run) {
+    constexpr size_t kMost = 12;
+    std::vector<ExplainedPoint> points;
+    TRY(explained_points(run, &points));
+    for (size_t i = 0; i < points.size() && i < kMost; ++i) {
+      const std::string title = fmt::format(
+          "Where the time goes: {}{}", label_of(points[i]),
+          runs_.size() > 1 ? fmt::format(", run {}", run.directory().id) : std::string());
+      ReportChart out;
+      out.name = title;
+      SvgOptions options;
+      options.id = fmt::format("c{}", report_.charts.size());
+      options.width = kPageChart;
+      out.svg = draw(points[i].waterfall, title, options);
+      options.id += "n";
+      options.width = kNarrowChart;
+      out.narrow = draw(points[i].waterfall, title, options);
+      if (points.size() > kMost && i + 1 == kMost)
+        out.notes.push_back(
+            fmt::format("{} more points explain their time", points.size() - kMost));
+      report_.charts.push_back(std::move(out));
+    }
+    return Status::ok();
+  }
+
   // The map of a fleet, as its run has left it.
   void add_fleet_map(const Run& run) {
     ReportChart map;
@@ -278,6 +307,7 @@ class ReportMaker {
     report_.charts.push_back(std::move(map));
   }
 
+  // With several runs, each has its own panel or series.
   void add_chart(const Result& result, Chart chart, const std::vector<RenderedResult>& tables) {
     const Table* drawn = drawn_table(result, chart);
     for (size_t i = 0; i < tables.size(); ++i) {

@@ -252,6 +252,7 @@ struct Config {
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
   bool time_phases = false;  // --time-phases
   bool energy = true;        // false: --no-energy
+  bool explain = false;      // --explain
   bool find_batch = false;   // --find-batch: nothing is trained
   // --throughput-start and --throughput-stop: first and last iteration; 0, 0: not given.
   std::pair<int64_t, int64_t> throughput_window{0, 0};

@@ -82,6 +82,24 @@ void resolve_windows(Config* c) {
       "--profile-start: recording kernels takes time: this run's throughput is not the headline");
 }
 
+// The steps that are done again are explain_steps (src/train/step/explain.h).
+void resolve_explain(const Config& c) {
+  constexpr int64_t fewest = 20;
+  if (!c.explain) return;
+  if (c.command == Command::evaluate || c.skip_train)
+    fail("--explain", "measures training, and this run does not train: leave it out");
+  if (c.device == "cpu")
+    fail(
+        "--explain",
+        "reads what a GPU did from CUPTI, and --device is cpu: leave it out, or time the phases of "
+        "a step with --time-phases");
+  if (c.time_phases) fail("--explain", "contradicts --time-phases: leave one out");
+  if (c.profile_window.first > 0)
+    fail("--explain", "contradicts --profile-start, as CUPTI serves one at a time: leave one out");
+  if (c.train_iterations > 0 && c.train_iterations < fewest)
+    fail("--explain", "does the last steps again: train for {} steps or more", fewest);
+}
+
 void check_find_batch(const Flags& f, const Config& c) {
   if (!c.find_batch) return;
   if (c.world_size > 1)
@@ -89,7 +107,7 @@ void check_find_batch(const Flags& f, const Config& c) {
   if (const char* flag =
           f.first_given({"--micro-batch-size", "--global-batch-size", "--rampup-batch-size",
                          "--plan", "--rehearse", "--skip-train", "--reference", "--time-phases",
-                         "--throughput-start", "--throughput-stop", "--profile-start",
+                         "--explain", "--throughput-start", "--throughput-stop", "--profile-start",
                          "--profile-stop", "--save", "--save-hf", "--load"}))
     fail(flag, "contradicts --find-batch, which does not train: leave one out");
 }
@@ -106,6 +124,7 @@ void resolve_measuring(const Flags& f, Config* c) {
   check_find_batch(f, *c);
   resolve_phases(c);
   resolve_windows(c);
+  resolve_explain(*c);
 }
 
 }  // namespace tally::train

@@ -19,6 +19,13 @@ void add_measure_settings(SettingTable* table, Flags* flags) {
        "its own, whose throughput is not the headline")
       .record("time_phases");
   t.turns_on(
+       "--explain", &c.explain,
+       "Where the time of a step goes, from the GPU's datasheet to the measured step: clocks, "
+       "GEMMs, "
+       "attention, other kernels, bubble, messages, slowest rank, gaps. Does the last 15 steps "
+       "again after the measured ones, under CUPTI, which changes no result (docs/evidence.md)")
+      .record("explain");
+  t.turns_on(
       "--find-batch", &c.find_batch,
       "Find the largest --micro-batch-size that fits, by the memory model and on a GPU then by "
       "trying, print what was tried, and end; trains nothing");

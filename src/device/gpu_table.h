@@ -14,6 +14,8 @@ namespace tally::train {
 // the tensor cores where they have one.
 struct GpuRates {
   double fp8 = 0, f16 = 0, bf16 = 0, tf32 = 0, f32 = 0, f64 = 0;
+  // The SM clock at which they hold: f16's rate over the FLOPs of all SMs in a clock. 0: unknown.
+  double mhz = 0;
 };
 
 // The rate at which a GPU sends to the others of a group that NVLink connects, in each direction.

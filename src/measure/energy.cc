@@ -38,6 +38,8 @@ void add_piece(const PowerSample& a, const PowerSample& b, double from, double t
       [](double begin, double end) { return end - begin; });
   add(a.reading.watts, b.reading.watts, &out->sampled_joules,
       [&](double begin, double end) { return (begin + end) / 2 * (to - from); });
+  add(a.reading.sm_mhz, b.reading.sm_mhz, &out->sm_mhz,
+      [&](double begin, double end) { return (begin + end) / 2 * (to - from); });
   out->throttle |= a.reading.throttle | b.reading.throttle;
 }
 
@@ -49,7 +51,7 @@ SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<
   if (spans.empty() || samples.empty() || samples.front().at > spans.front().from ||
       samples.back().at < spans.back().to)
     return out;
-  out.joules = out.sampled_joules = 0;
+  out.joules = out.sampled_joules = out.sm_mhz = 0;
   for (const Span& span : spans) {
     const auto after = std::upper_bound(samples.begin(), samples.end(), span.from,
                                         [](double at, const PowerSample& s) { return at < s.at; });
@@ -58,6 +60,7 @@ SpanEnergy energy_in(const std::vector<PowerSample>& samples, const std::vector<
       add_piece(a, *b, std::max(a.at, span.from), std::min(b->at, span.to), &out);
     }
   }
+  if (out.sm_mhz) *out.sm_mhz /= out.seconds;
   return out;
 }
 

@@ -30,6 +30,7 @@ struct SpanEnergy {
   std::optional<double> joules;          // from the energy counter
   std::optional<double> sampled_joules;  // the integral of the sensor's power
   uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
+  std::optional<double> sm_mhz;          // the mean clock of the SMs
 };
 // Power is taken as linear in time between two samples. A value is empty where a sample lacks it,
 // or where the samples do not reach from the first span's begin to the last one's end. `samples`

@@ -16,6 +16,11 @@ double megatron_flops_per_iteration(const Config& config) {
   return 24 * passes * b * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
 }
 
+double attention_flops_per_token(const ModelConfig& model, double tokens) {
+  const double seen = model.language_model() ? 0.5 : 1;  // of a sample's tokens, on average
+  return seen * 12 * static_cast<double>(model.layers * model.attention_width()) * tokens;
+}
+
 namespace {
 
 // Elements of the matrices above the blocks that read these tokens. The token table is one of them
@@ -31,10 +36,9 @@ double head_matrices(const ModelConfig& model, Reads reads, int64_t vocabulary) 
 
 double flops_per_token(const ModelConfig& model, int64_t sequence, int64_t vocabulary) {
   const auto l = static_cast<double>(model.layers);
-  const auto s = static_cast<double>(sequence);
   const auto matrices = static_cast<double>(block_matrices(model));
-  const auto width = static_cast<double>(model.attention_width());
-  return 6 * (l * matrices + head_matrices(model, Reads::all, vocabulary)) + 6 * l * width * s;
+  return 6 * (l * matrices + head_matrices(model, Reads::all, vocabulary)) +
+         attention_flops_per_token(model, static_cast<double>(sequence));
 }
 
 }  // namespace
@@ -46,9 +50,9 @@ double model_flops_per_token(const ModelConfig& model, int64_t sequence) {
 double encoder_flops_per_token(const ModelConfig& model, double tokens) {
   constexpr double masked = 0.15;
   const auto l = static_cast<double>(model.layers);
-  const auto width = static_cast<double>(model.attention_width());
   const auto of = [&](Reads reads) { return head_matrices(model, reads, model.vocabulary); };
-  return 6 * l * static_cast<double>(block_matrices(model)) + 12 * l * width * tokens +
+  return 6 * l * static_cast<double>(block_matrices(model)) +
+         attention_flops_per_token(model, tokens) +
          (6 * of(Reads::all) + 6 * masked * of(Reads::masked) + 6 * of(Reads::firsts) / tokens);
 }
 

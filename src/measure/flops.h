@@ -32,6 +32,8 @@ double model_flops_per_token(const ModelConfig& model, int64_t sequence);
 //   6 L (4 h^2 + 2 h f) + 12 L h s + head;  pre-training: 6 * 0.15 (h^2 + h V), and 6 (h^2 + 2 h) / s
 //   for the next sentence; classes: 6 (h^2 + classes h) / s; answers: 12 h
 double encoder_flops_per_token(const ModelConfig& model, double tokens);
+// The part of either that attention has, in samples of so many tokens.
+double attention_flops_per_token(const ModelConfig& model, double tokens);
 // The FLOPs of the GEMMs that are in FP8, of either.
 double fp8_flops_per_token(const Config& config);
 

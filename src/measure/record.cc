@@ -23,6 +23,7 @@
 #include "src/measure/flops.h"
 #include "src/measure/peak_rates.h"
 #include "src/measure/record_energy.h"
+#include "src/measure/record_explanation.h"
 #include "src/measure/system_info.h"
 
 namespace tally::train {
@@ -111,6 +112,7 @@ void add_measurements(const Record& r, json* out) {
   (*out)["energy"] = energy_json(r);
   if (r.profile) (*out)["profile"] = profile_json(r);
   if (r.counters) (*out)["counters"] = counters_json(r);
+  if (!r.explanation.empty() && !r.steps.empty()) (*out)["explain"] = explanation_json(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);
   if (const auto w = window_throughput(r))
     (*out)["throughput_window"] = {{"first_iteration", r.config.throughput_window.first},
@@ -126,7 +128,7 @@ json measured_json(const MeasuredWork& work) {
 
 json results_json(const Record& r) {
   const Config& c = r.config;
-  const double tokens = static_cast<double>(c.global_batch) * real_tokens(r);
+  const double tokens = tokens_per_step(r);
   const Throughput t = throughput_of(r);
   const double flops = flops_per_token(r);
   const auto peak = peak_rate(r.device_info.name, c.precision);
@@ -368,6 +370,14 @@ double flops_per_token(const Record& r) {
   const ModelConfig& m = r.config.model;
   return m.language_model() ? model_flops_per_token(m, r.config.sequence)
                             : encoder_flops_per_token(m, real_tokens(r));
+}
+
+double attention_flops_per_token(const Record& r) {
+  return attention_flops_per_token(r.config.model, real_tokens(r));
+}
+
+double tokens_per_step(const Record& r) {
+  return static_cast<double>(r.config.global_batch) * real_tokens(r);
 }
 
 std::optional<double> model_flops_utilisation(const Record& r) {

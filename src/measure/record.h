@@ -11,6 +11,7 @@
 #include "src/device/stream.h"
 #include "src/measure/counters.h"
 #include "src/measure/energy.h"
+#include "src/measure/explanation.h"
 #include "src/measure/phases.h"
 #include "src/measure/profile.h"
 #include "src/measure/statistics.h"
@@ -106,6 +107,7 @@ struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
   std::optional<int64_t> gradient_bucket;  // elements; empty: as --ddp-bucket-size says
   std::string weights_hash;  // after the last step; empty: bits need not repeat (--deterministic)
   std::vector<GpuEnergyUse> energy;  // each rank's; empty: the run has not ended
+  Explanation explanation;           // each rank's; empty: without --explain
   size_t device_bytes_peak = 0;
 };
 
@@ -127,6 +129,10 @@ Record begin_record(const Config& config);
 // Throughput in real tokens, and the model's FLOPs for one of them.
 Throughput throughput_of(const Record& record);
 double flops_per_token(const Record& record);
+// The part of these that attention has.
+double attention_flops_per_token(const Record& record);
+// Real tokens of a step, on average.
+double tokens_per_step(const Record& record);
 // The index in record.steps of the first step after the warm-up (Throughput::steady_from). There is
 // a step.
 size_t first_steady_step(const Record& record);

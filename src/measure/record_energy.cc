@@ -29,6 +29,7 @@ json gpu_json(const GpuEnergyUse& use) {
           {"sampled_joules", value_or_null(use.energy.sampled_joules)},
           {"mean_watts", joules ? json(*joules / use.energy.seconds) : json(nullptr)},
           {"limit_watts", value_or_null(use.limit_watts)},
+          {"sm_mhz", value_or_null(use.energy.sm_mhz)},
           {"throttling",
            use.not_available.empty() ? json(throttle_words(use.energy.throttle)) : json(nullptr)},
           {"not_available", text_or_null(use.not_available)}};

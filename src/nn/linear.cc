@@ -1,5 +1,7 @@
 #include "src/nn/linear.h"
 
+#include "src/nn/gemm_calls.h"
+
 namespace tally::train {
 namespace {
 
@@ -93,21 +95,21 @@ void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Ten
   }
   // The sum over the tensor cores' products may be the fast one: only gradients add up over many
   // steps.
-  fp8_gemm(c.compute, rows_of(x), rows_of(fp8), Out(y),
-           {added, residual, c.fp8.recipe.fast_forward});
+  call_gemm(fp8_gemm, c.compute, rows_of(x), rows_of(fp8), Out(y),
+            {added, residual, c.fp8.recipe.fast_forward});
 }
 
 void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                      const Tensor& residual) const {
   if (in_fp8()) return forward_fp8(c, x, y, bias.value, residual);
-  linear_forward(c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
+  call_gemm(linear_forward, c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
 void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
                                 const SavedActivation& f, const Tensor& act) const {
   if (!in_fp8())
-    return linear_activation_forward(c.compute, x.x, {weight.value, bias.value}, f.form,
-                                     {Out(f.saved), Out(act)});
+    return call_gemm(linear_activation_forward, c.compute, x.x, {weight.value, bias.value}, f.form,
+                     {Out(f.saved), Out(act)});
   forward_fp8(c, x, f.saved, bias.value, {});
   mlp_activation_forward(c.compute, f.saved, Out(act), f.form.kind, f.amax);
 }
@@ -119,7 +121,7 @@ void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
   if (in_fp8()) {
     forward_fp8(c, x, partial, added, {});
   } else {
-    linear_forward(c.compute, x.x, {weight.value, added}, Out(partial), {});
+    call_gemm(linear_forward, c.compute, x.x, {weight.value, added}, Out(partial), {});
   }
   c.tensor.reduce(c.compute, y);
 }
@@ -138,16 +140,17 @@ OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& d
 void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                             const Tensor& addend) const {
   if (in_fp8())
-    return fp8_gemm(c.compute, rows_of(dy.fp8), columns_of(fp8), Out(dx), {{}, addend, false});
-  linear_backward_input(c.compute, dy.dy, weight.value, Out(dx), addend);
+    return call_gemm(fp8_gemm, c.compute, rows_of(dy.fp8), columns_of(fp8), Out(dx),
+                     {{}, addend, false});
+  call_gemm(linear_backward_input, c.compute, dy.dy, weight.value, Out(dx), addend);
 }
 
 void Linear::backward_input_activation(const LayerContext& c, const OutputGradient& dy,
                                        const Linear& before, const SavedActivation& f,
                                        const Tensor& dpre) const {
   if (!in_fp8())
-    return linear_backward_input_activation(c.compute, dy.dy, weight.value, {f.saved, f.form},
-                                            {Out(dpre), Out(before.bias.gradient)});
+    return call_gemm(linear_backward_input_activation, c.compute, dy.dy, weight.value,
+                     {f.saved, f.form}, {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
   mlp_activation_backward(c.compute, dpre, f.saved, f.form.kind,
                           {Out(dpre), Out(before.bias.gradient), f.amax});
@@ -164,15 +167,15 @@ void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy
     const bool gathered = magnitudes_of_input(c).gathers();
     fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
   }
-  fp8_gemm(c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
-           {{}, accumulate ? weight.gradient : Tensor(), false});
+  call_gemm(fp8_gemm, c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
+            {{}, accumulate ? weight.gradient : Tensor(), false});
 }
 
 void Linear::backward_weight(const LayerContext& c, const OutputGradient& dy, const LinearInput& x,
                              bool adds) const {
   const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
   if (in_fp8()) return backward_weight_fp8(c, dy, x, accumulate);
-  linear_backward_weight(c.compute, dy.dy, x.x, {Out(weight.gradient), {}, accumulate});
+  call_gemm(linear_backward_weight, c.compute, dy.dy, x.x, {Out(weight.gradient), {}, accumulate});
 }
 
 void Linear::backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
@@ -200,9 +203,9 @@ void Linear::backward(const LayerContext& c, const OutputGradient& gradient, con
 
 void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
                             const Tensor& dx, bool adds) const {
-  linear_backward_weight(c.compute, dy, x,
-                         {Out(weight.gradient), Out(bias.gradient), c.accumulate || adds});
-  linear_backward_input(c.compute, dy, weight.value, Out(dx), {});
+  call_gemm(linear_backward_weight, c.compute, dy, x,
+            {Out(weight.gradient), Out(bias.gradient), c.accumulate || adds});
+  call_gemm(linear_backward_input, c.compute, dy, weight.value, Out(dx), {});
 }
 
 }  // namespace tally::train

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/nn/gemm_calls.h"
 #include "src/ops/loss/loss.h"
 #include "src/ops/rows/rows.h"
 
@@ -90,6 +91,8 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
                        linear_cross_entropy_pays(c.compute, head, results);
     if (fused) {
       linear_cross_entropy(c.compute, head, gradient, results);
+      // The fused GEMM scales x, so that it cannot be called again: the plain one stands for it.
+      note_gemm(linear_forward, c.compute, part, {decoder_.weight.value, {}}, results.e, {});
     } else {
       decoder_.forward(c, part, logits);
       if (c.tensor.divides()) {

@@ -11,7 +11,8 @@
 namespace tally::train::cuda {
 
 inline constexpr CUpti_ActivityKind activity_kinds[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET};
 
 inline const char* copy_name(unsigned kind) {
   switch (kind) {
@@ -21,6 +22,8 @@ inline const char* copy_name(unsigned kind) {
       return "[copy to host]";
     case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
       return "[copy within device]";
+    case CUPTI_ACTIVITY_MEMCPY_KIND_PTOP:
+      return "[copy to peer]";
     default:
       return "[copy]";
   }
@@ -36,6 +39,9 @@ void visit_activity(const CUpti_Activity* record, const Kernel& kernel, const Tr
       const auto& copy = *reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
       return transfer(copy_name(copy.copyKind), copy);
     }
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:
+      return transfer("[copy to peer]",
+                      *reinterpret_cast<const CUpti_ActivityMemcpyPtoP4*>(record));
     case CUPTI_ACTIVITY_KIND_MEMSET:
       return transfer("[fill]", *reinterpret_cast<const CUpti_ActivityMemset4*>(record));
     default:

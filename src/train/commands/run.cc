@@ -25,6 +25,7 @@
 #include "src/train/run/run_energy.h"
 #include "src/train/run/stop_request.h"
 #include "src/train/run/summary.h"
+#include "src/train/step/explain.h"
 #include "src/train/step/mllog.h"
 #include "src/train/step/session.h"
 #include "src/train/step/step_loop.h"
@@ -88,6 +89,9 @@ class Run {
 
   // Observes the steps of --profile-start to --profile-stop.
   void set_window(std::unique_ptr<StepWindow> window) { window_ = std::move(window); }
+
+  // Of --explain.
+  void set_profiler(std::unique_ptr<DeviceProfiler> profiler) { profiler_ = std::move(profiler); }
 
   Ending train() {
     if (world_.is_primary()) print_text(start_summary(record_));
@@ -172,6 +176,7 @@ class Run {
       session.save_to_hugging_face(files_, save_group(config_, world_, ExchangeKind::main));
       print_(fmt::format("  saved the model in Hugging Face's format to {}", config_.save_hf_dir));
     }
+    if (profiler_ && ending.outcome == Outcome::completed) explain_steps_of(loop);
     // If one path cannot be written, another may: the model has been written first.
     if (mllog_ && !mllog_->failure().empty()) throw std::runtime_error(mllog_->failure());
     if (!unsaved_.empty())
@@ -200,6 +205,16 @@ class Run {
   Progress start(Session* session) {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
+  }
+  // Comes last, because the steps that it does change the weights.
+  void explain_steps_of(StepLoop& loop) {
+    if (record_.steps.empty() || loop.done().iteration < explain_steps)
+      return note("--explain: there are fewer steps than it does again: nothing is explained");
+    print_("  explain    some steps are done again and traced, and their GEMMs timed alone");
+    const TaskScope task(world_.meeting().operations(), "explains the time of a step");
+    std::string why;
+    record_.explanation = explain({loop, *profiler_, stream_, world_.meeting()}, &why);
+    if (!why.empty()) note(why);
   }
   // The routes of messages, which the GPUs decide.
   void note_messages() {
@@ -260,8 +275,9 @@ class Run {
   TimeLimit limit_;
   StartingPoint start_;
   SideFiles files_;
-  std::unique_ptr<StepWindow> window_;  // null without --profile-start, and on ranks but 0
-  std::unique_ptr<MlLog> mllog_;        // null without --mllog, and on ranks but 0
+  std::unique_ptr<StepWindow> window_;        // null without --profile-start, and on ranks but 0
+  std::unique_ptr<DeviceProfiler> profiler_;  // null without --explain
+  std::unique_ptr<MlLog> mllog_;              // null without --mllog, and on ranks but 0
   std::string shortage_;
   std::string unsaved_;  // why the newest checkpoint could not be written; empty where it was
   FailureRecord& of_failure_;
@@ -378,6 +394,7 @@ int run(const Config& config, TimeLimit::Clock::time_point start, World& world) 
     prepared->set_mllog(std::move(mllog));
     if (config.profile_window.first > 0 && world.is_primary())
       prepared->set_window(open_step_window(config, *stream, recorded_notice));
+    if (config.explain) prepared->set_profiler(open_explain_profiler(*stream));
     // A record that cannot be written is found now, and a run that is killed leaves a record that
     // says "running".
     prepared->write_record();

@@ -27,6 +27,7 @@ std::string encoded_use(const GpuEnergyUse& use) {
                    {"sampled_joules", known(use.energy.sampled_joules)},
                    {"throttle", use.energy.throttle},
                    {"limit_watts", known(use.limit_watts)},
+                   {"sm_mhz", known(use.energy.sm_mhz)},
                    {"not_available", use.not_available}}
       .dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
@@ -38,7 +39,7 @@ GpuEnergyUse decoded(int rank, const std::string& text) {
   use.host = in["host"];
   use.gpu = in["gpu"];
   use.energy = {in["seconds"], value_of(in["joules"]), value_of(in["sampled_joules"]),
-                in["throttle"]};
+                in["throttle"], value_of(in["sm_mhz"])};
   use.limit_watts = value_of(in["limit_watts"]);
   use.not_available = in["not_available"];
   return use;

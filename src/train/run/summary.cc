@@ -8,6 +8,7 @@
 
 #include "src/measure/build_info.h"
 #include "src/measure/record_energy.h"
+#include "src/measure/record_explanation.h"
 #include "src/measure/statistics.h"
 
 namespace tally::train {
@@ -124,7 +125,7 @@ std::string start_summary(const Record& r) {
 }
 
 std::string measurements_summary(const Record& r) {
-  std::string out = energy_summary(r);
+  std::string out = energy_summary(r) + explanation_summary(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) {
     const size_t first = first_steady_step(r);
     const auto phases = phase_statistics(r.phases, first);

@@ -118,7 +118,7 @@ void ForwardBackward::run_stage(MicroBatches* loader, int64_t consumed, int slot
       finish_gradients();
       phase_ends(StepPhase::gradient_reduction);
     };
-    if (graphs_) {
+    if (graphs_ && !eager_) {
       recorded_[(k == 0 ? 1 : 0) + (last ? 2 : 0)]->run(work);
     } else {
       work();
@@ -144,7 +144,7 @@ void ForwardBackward::run_pipeline(MicroBatches* loader, int64_t consumed, int s
   calls.after_backward = [this] { reducer_.end(); };
   const bool gathers = gather_ && config_.policy.fusions.overwrite;
   if (gathers) gather_->begin();
-  pipeline_.run(micro_batches, graphs_, calls);
+  pipeline_.run(micro_batches, graphs_ && !eager_, calls);
   if (gathers) gather_->finish();
   finish_gradients();
 }

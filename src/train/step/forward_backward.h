@@ -43,6 +43,9 @@ class ForwardBackward {
   // among pipeline stages. It outlives this; null: none.
   void set_phase_timer(PhaseTimer* timer) { timer_ = timer; }
 
+  // Whether steps from here on call everything, also what is recorded.
+  void set_eager(bool eager) { eager_ = eager; }
+
   // Evaluations may use it between two steps.
   Pipeline& pipeline() { return pipeline_; }
 
@@ -71,6 +74,7 @@ class ForwardBackward {
 
   Pipeline pipeline_;
   PhaseTimer* timer_ = nullptr;
+  bool eager_ = false;
   bool staged_ = false;  // whether passes read what differs from the state
   HostMemory staging_;   // [slots, micro batches] StepState::MicroBatch
   HostMemory counts_;    // [slots] StepState::counted, of this replica

@@ -99,6 +99,29 @@ Ending StepLoop::run(const Progress& done) {
   return ending;
 }
 
+void StepLoop::rewind(int64_t steps) {
+  const Config& c = parts_.config;
+  Progress& p = enqueued_;
+  p.iteration -= steps;
+  p.consumed_samples = std::max<int64_t>(p.consumed_samples - steps * last_samples_, 0);
+  p.scheduled_samples = std::max<int64_t>(p.scheduled_samples - steps * last_samples_, 0);
+  loader_.reset();
+  loader_ = make_loader(c, parts_.mesh.samples(), parts_.stream, parts_.train, p.consumed_samples,
+                        static_cast<int>(StepResults::run_ahead * c.micro_batches()));
+}
+
+void StepLoop::repeat(int64_t steps, Calls calls) {
+  forward_backward_.set_eager(calls == Calls::eager);
+  for (int64_t k = 0; k < steps; ++k) {
+    step();
+    if (results_.full()) forget_results();
+  }
+  forward_backward_.set_eager(false);
+  parts_.optimizer.complete();
+  forget_results();
+  parts_.stream.synchronize();
+}
+
 // Enqueues a step: load, forward, backward, reduce, update.
 void StepLoop::step() {
   const Config& c = parts_.config;
@@ -204,6 +227,15 @@ void StepLoop::take_results() {
   }
   lists_->tokens_per_sample = loader_->tokens_per_sample();
   hooks_.recorded();
+}
+
+void StepLoop::forget_results() {
+  if (results_.pending() == 0) return;
+  const int known = results_.done(), pending = results_.pending();
+  results_.wait();
+  learn_outcomes(known);
+  parts_.optimizer.learn(results_.state(pending - 1));
+  results_.take(0);
 }
 
 void StepLoop::check(const Step& step) const {

@@ -80,6 +80,13 @@ class StepLoop {
   const Progress& done() const { return enqueued_; }
   bool succeeded() const;
 
+  // After run(), which did steps: lets repeat() begin so many steps before the last one's end.
+  void rewind(int64_t steps);
+  // Does the next steps, as run() did, but keeps nothing of them: no log line, no results. With
+  // Calls::eager nothing is replayed from a CUDA graph. The device is idle before and after.
+  enum class Calls : uint8_t { recorded, eager };
+  void repeat(int64_t steps, Calls calls = Calls::recorded);
+
  private:
   // The work that is due after the step that was enqueued last.
   struct Due {
@@ -92,6 +99,7 @@ class StepLoop {
   Due due() const;
   void do_what_is_due(const Due& due);
   void take_results();
+  void forget_results();
   void check(const Step& step) const;
   void check_evaluation() const;
   void evaluate(const std::string& where);

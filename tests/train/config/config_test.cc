@@ -646,6 +646,11 @@ TEST_CASE("--profile-counters: one process, after the steps that time algorithms
         "disturb: give 3 or later");
   CHECK(error_of(counters + "--profile-start 3 --time-phases") ==
         "--profile-counters: contradicts --time-phases: leave one out");
+  const std::string explains = base + "--explain ";
+  CHECK(error_of(explains + "--time-phases") ==
+        "--explain: contradicts --time-phases: leave one out");
+  CHECK(error_of(explains + "--profile-start 3 --profile-stop 5") ==
+        "--explain: contradicts --profile-start, as CUPTI serves one at a time: leave one out");
   CHECK(error_of(counters + "--profile-start 3", 2).find("this run has 2: start one") !=
         std::string::npos);
 }

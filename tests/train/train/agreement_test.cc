@@ -93,6 +93,7 @@ const std::map<std::string, Pair> flags{
     {"--train-samples", {"", "88", samples}},
     {"--seed", {"", "7"}},
     {"--time-phases", {"", ""}},
+    {"--explain", {"--train-iters 20", "", "--mock-data --num-layers 4 "}},
     {"--recompute-activations", {"", ""}},
     {"--recompute-granularity", {"", "full"}},
     {"--exit-interval", {"", "3"}},

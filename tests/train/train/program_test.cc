@@ -435,6 +435,8 @@ TEST_CASE("what cannot be measured is refused") {
   CHECK(contains(
       error("--profile-start 1 --profile-stop 2"),
       "--profile-start: profiles the kernels of a GPU, and --device is cpu: leave it out"));
+  CHECK(contains(error("--explain"),
+                 "--explain: reads what a GPU did from CUPTI, and --device is cpu: leave it out"));
   CHECK(contains(error("--profile-dir d"), "--profile-dir: goes with --profile-start"));
   CHECK(contains(error("--profile-counters"), "--profile-counters: goes with --profile-start"));
   CHECK(contains(error("--time-phases --nproc-per-node 2 --pipeline-model-parallel-size 2"),

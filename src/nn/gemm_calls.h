@@ -1,0 +1,65 @@
+// The GEMMs of the layers, as calls that somebody can make again: what --explain times alone. Every
+// GEMM with weights goes through call_gemm().
+#pragma once
+
+#include <functional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+
+#include "src/ops/fp8/fp8.h"
+#include "src/ops/linear/linear.h"
+
+namespace tally::train {
+
+struct GemmCall {
+  std::string name;             // the operation and the shapes of its operands
+  std::function<void()> again;  // on the same operands, as long as their memory lives
+};
+// Hears each call on this process; empty: nobody listens. Calls that a CUDA graph replays are none.
+inline std::function<void(const GemmCall&)> gemm_listener;
+
+namespace gemm_calls {
+
+template <typename Operand>
+std::string shape_of(const Operand& operand) {
+  if constexpr (requires { operand.rank; }) {
+    if (!operand.defined()) return "";
+    std::string text;
+    for (int i = 0; i < operand.rank; ++i)
+      text += (i > 0 ? "x" : " ") + std::to_string(operand.dim(i));
+    return text + dtype_name(operand.dtype);
+  } else if constexpr (std::is_same_v<Operand, LinearWeights>) {
+    return shape_of(operand.w) + (operand.b.defined() ? " bias" : "");
+  } else if constexpr (std::is_same_v<Operand, WeightGradients>) {
+    return shape_of(operand.dw) + (operand.accumulate ? " added" : "");
+  } else if constexpr (std::is_same_v<Operand, Fp8Matrix>) {
+    return shape_of(operand.data);
+  } else {
+    return "";
+  }
+}
+
+}  // namespace gemm_calls
+
+// Tells the listener of a call without making it.
+template <typename... Arguments>
+void note_gemm(const Operation<void(const Compute&, Arguments...)>& operation,
+               const Compute& compute, std::type_identity_t<Arguments>... arguments) {
+  if (!gemm_listener) return;
+  std::string name = operation.name();
+  ((name += gemm_calls::shape_of(arguments)), ...);
+  gemm_listener({name, [&operation, compute,
+                        operands = std::tuple<std::decay_t<Arguments>...>(arguments...)] {
+                   std::apply([&](const auto&... each) { operation(compute, each...); }, operands);
+                 }});
+}
+
+template <typename... Arguments>
+void call_gemm(const Operation<void(const Compute&, Arguments...)>& operation,
+               const Compute& compute, std::type_identity_t<Arguments>... arguments) {
+  operation(compute, arguments...);
+  note_gemm(operation, compute, arguments...);
+}
+
+}  // namespace tally::train
