@@ -8,6 +8,7 @@
 #include "engine/base/files.h"
 #include "engine/base/text.h"
 #include "engine/cli/explained.h"
+#include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"
 #include "engine/cli/runs.h"
 #include "engine/report/grid.h"

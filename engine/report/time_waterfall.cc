@@ -13,30 +13,30 @@
 namespace tally {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
-const Json* find(const Json& in, const char* key) {
+const Json* member_of(const Json& in, const char* key) {
   if (!in.is_object()) return nullptr;
   const auto found = in.find(key);
   return found == in.end() ? nullptr : &*found;
 }
 
 std::string text_of(const Json& in, const char* key) {
-  const Json* found = find(in, key);
+  const Json* found = member_of(in, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // The bars' sum is the whole, or they explain something else.
 bool read_bars(const Json& explain, TimeWaterfall* out) {
   constexpr double kExact = 1e-6;
-  const Json* seconds = find(explain, "seconds");
-  const Json* bars = find(explain, "bars");
+  const Json* seconds = member_of(explain, "seconds");
+  const Json* bars = member_of(explain, "bars");
   if (seconds == nullptr || !seconds->is_number() || bars == nullptr || !bars->is_array())
     return false;
   out->seconds = seconds->get<double>();
   double sum = 0;
   for (const Json& bar : *bars) {
-    const Json* of_bar = find(bar, "seconds");
+    const Json* of_bar = member_of(bar, "seconds");
     TimeBar one{text_of(bar, "name"), text_of(bar, "title"), 0};
     if (one.name.empty() || of_bar == nullptr || !of_bar->is_number()) return false;
     one.seconds = of_bar->get<double>();
@@ -68,8 +68,8 @@ Status read_waterfall(const std::string& path, std::optional<TimeWaterfall>* out
   TRY(read_file(path, &text));
   const Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded()) return Status::error(fmt::format("{}: is no JSON", path));
-  const Json* results = find(json, "results");
-  const Json* explain = find(results != nullptr ? *results : json, "explain");
+  const Json* results = member_of(json, "results");
+  const Json* explain = member_of(results != nullptr ? *results : json, "explain");
   out->reset();
   if (explain == nullptr || !explain->is_object()) return Status::ok();
   TimeWaterfall found;

@@ -28,7 +28,7 @@ std::string shape_of(const Operand& operand) {
     std::string text;
     for (int i = 0; i < operand.rank; ++i)
       text += (i > 0 ? "x" : " ") + std::to_string(operand.dim(i));
-    return text + dtype_name(operand.dtype);
+    return text + ":" + dtype_name(operand.dtype);
   } else if constexpr (std::is_same_v<Operand, LinearWeights>) {
     return shape_of(operand.w) + (operand.b.defined() ? " bias" : "");
   } else if constexpr (std::is_same_v<Operand, WeightGradients>) {

@@ -145,8 +145,8 @@ TEST_CASE("GEMMs are told of by operation and shapes, and can be called again") 
   call_gemm(linear_backward_weight, c, ty, tx, {Out(tw), {}, true});
   gemm_listener = nullptr;
   REQUIRE(heard.size() == 2);
-  CHECK(heard[0].name == "linear_forward 2x3f32 4x3f32 2x4f32");
-  CHECK(heard[1].name == "linear_backward_weight 2x4f32 2x3f32 4x3f32 added");
+  CHECK(heard[0].name == "linear_forward 2x3:float32 4x3:float32 2x4:float32");
+  CHECK(heard[1].name == "linear_backward_weight 2x4:float32 2x3:float32 4x3:float32 added");
   std::fill(w.begin(), w.end(), 1);
   heard[0].again();
   CHECK(y[0] == 3);
