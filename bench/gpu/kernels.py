@@ -9,6 +9,7 @@ import csv
 import functools
 import gzip
 import json
+import pathlib
 import re
 import statistics
 import sys
@@ -16,20 +17,10 @@ import sys
 STEP_ENDS = "squares_kernel"  # of the gradient norm, src/ops/optimizer/cuda.cu
 WARM_UP = 10  # steps of a record that do not count, as in table.py
 
-# The first whose pattern is found in the name.
-CATEGORIES = (
-    ("copies and fills", r"^\["),
-    ("optimizer", r"adamw_\w*kernel|squares_kernel|norm_kernel\(double const\*"),
-    ("attention", r"sdpa|flash|fmha|cudnn|one_pass_|attention_\w+_kernel|delta_kernel|softmax_kernel|softmax_backward_kernel|seed_kernel|rotary_kernel"),
-    ("GEMMs with cross-entropy", r"ExponentialNode"),
-    ("GEMMs with GELU", r"TanhGelu|ColReduction"),
-    ("GEMMs", r"gemm|gemv|nvjet|splitK|xmma|cublas|cutlass|float64_kernel|[^a-z](?:split|turn)_kernel"),
-    ("norm", r"norm_kernel|norm_backward_|norm_forward_"),
-    ("cross-entropy", r"cross_entropy|add_losses_kernel|shift_kernel|share_kernel|scale_rows_kernel"),
-    ("embedding", r"embedding_kernel|position_kernel|token_kernel|join_kernel|number_kernel|RadixSort|cub::"),
-    ("GELU, bias and their sums", r"bias_gelu_kernel|bias_activation_kernel|[^a-z]sum_kernel|add_parts_kernel|product_row_kernel|add_bias"),
-    ("communication", r"nccl"),
-)
+# The first whose pattern is found in the name: (title, pattern).
+CLASSES = pathlib.Path(__file__).resolve().parents[2] / "src/measure/kernel_classes.inc"
+CATEGORIES = [line.split(maxsplit=1)[1] for line in CLASSES.read_text().splitlines() if re.match(r"\w+ ", line)]
+CATEGORIES = [tuple(re.split(r"  +", line, maxsplit=1)) for line in CATEGORIES]
 OTHER = "other kernels"
 
 

@@ -24,7 +24,7 @@ struct ExplainedSide {
   std::vector<ExplainedPoint> points;
 };
 
-// Those of a run, in the order of its workpackages: the JSON files in the folders of those that
+// Lists the points of a run, in the order of its workpackages: the JSON files in the folders of those that
 // ended well.
 Status explained_points(const Run& run, std::vector<ExplainedPoint>* points);
 

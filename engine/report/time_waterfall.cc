@@ -21,7 +21,7 @@ const Json* member_of(const Json& in, const char* key) {
   return found == in.end() ? nullptr : &*found;
 }
 
-std::string text_of(const Json& in, const char* key) {
+std::string string_in(const Json& in, const char* key) {
   const Json* found = member_of(in, key);
   return found != nullptr && found->is_string() ? found->get<std::string>() : std::string();
 }
@@ -37,7 +37,7 @@ bool read_bars(const Json& explain, TimeWaterfall* out) {
   double sum = 0;
   for (const Json& bar : *bars) {
     const Json* of_bar = member_of(bar, "seconds");
-    TimeBar one{text_of(bar, "name"), text_of(bar, "title"), 0};
+    TimeBar one{string_in(bar, "name"), string_in(bar, "title"), 0};
     if (one.name.empty() || of_bar == nullptr || !of_bar->is_number()) return false;
     one.seconds = of_bar->get<double>();
     sum += one.seconds;
@@ -78,7 +78,7 @@ Status read_waterfall(const std::string& path, std::optional<TimeWaterfall>* out
         "{}: the bars of `explain` are not whole: each has a name and seconds, and they add up to "
         "its `seconds`",
         path));
-  found.throttling = text_of(*explain, "throttling");
+  found.throttling = string_in(*explain, "throttling");
   if (found.throttling == "none") found.throttling.clear();
   *out = std::move(found);
   return Status::ok();
@@ -166,7 +166,7 @@ std::string why_sentence(const std::string& base_name, const TimeWaterfall& base
   for (const TimeChange& change : changes_between(base, other)) {
     const double share = change.seconds() / base.seconds;
     if (std::fabs(share) < kNamed) break;
-    // What goes the other way has a sign.
+    // A change that goes the other way has a sign.
     parts += fmt::format("{}{:.1f} % {}", parts.empty() ? ": " : ", ",
                          100 * (slower ? share : -share), in_words(change.base.name));
     const std::string& held = slower ? other.throttling : base.throttling;

@@ -17,7 +17,8 @@ double megatron_flops_per_iteration(const Config& config) {
 }
 
 double attention_flops_per_token(const ModelConfig& model, double tokens) {
-  const double seen = model.language_model() ? 0.5 : 1;  // of a sample's tokens, on average
+  const double seen =
+      model.language_model() ? 0.5 : 1;  // the share of a sample's tokens, on average
   return seen * 12 * static_cast<double>(model.layers * model.attention_width()) * tokens;
 }
 

@@ -1,4 +1,4 @@
-// Where the time of a run's steps went, as its record and its last lines tell it: a waterfall from
+// The time of a run's steps and where it went, as its record and its last lines tell it: a waterfall from
 // the GPU's datasheet to the time of a step (docs/evidence.md).
 #pragma once
 
@@ -22,7 +22,7 @@ struct Waterfall {
   double traced_seconds = 0;  // a traced step
   std::vector<WaterfallBar> bars;
   std::optional<double> mhz, datasheet_mhz;  // clocks of the SMs
-  std::string throttling;                    // what held the clocks down; "none"; empty: unknown
+  std::string throttling;                    // the reasons; "none"; empty: unknown
   int slowest_rank = 0;                      // the one that computed longest
 };
 

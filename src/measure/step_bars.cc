@@ -35,7 +35,7 @@ int64_t median_of(std::vector<int64_t> values) {
   return *middle;
 }
 
-// What tells kernels apart.
+// The key that tells kernels apart.
 std::string kind_of(const DeviceActivity& a) {
   return a.name + "/" + a.grid + "/" + a.block;
 }
@@ -54,7 +54,7 @@ void add_pieces(const DeviceActivity& a, KernelClass kind, int64_t first, std::v
 
 // Each nanosecond between `begin` and `end` by the first bar of the pieces that have it.
 BarTimes exclusive(const std::vector<Piece>& pieces, int64_t begin, int64_t end) {
-  // Where how many pieces of a bar begin (1) or end (-1).
+  // The moments at which a piece of a bar begins (1) or ends (-1).
   std::vector<std::pair<int64_t, std::pair<size_t, int>>> changes;
   for (const Piece& p : pieces) {
     const int64_t from = std::max(p.begin, begin), to = std::min(p.end, end);

@@ -16,7 +16,7 @@ enum class KernelClass : uint8_t { gemm, attention, other, collective, point_to_
 // By the table in kernel_classes.inc.
 KernelClass class_of(const std::string& kernel);
 
-// Where several run at once, a nanosecond belongs to the first of these. Messages beside computing
+// If several run at once, a nanosecond belongs to the first of these. Messages beside computing
 // are hidden and count as computing.
 enum class StepBar : uint8_t {
   gemm,
@@ -26,15 +26,15 @@ enum class StepBar : uint8_t {
   messages,     // the transfer
   bubble,       // a message of two ranks, before its transfer
   waiting,      // a message of a group, before its transfer
-  gap           // nothing runs
+  gap           // the GPU does nothing
 };
 inline constexpr size_t step_bars = 8;
 using BarTimes = std::array<int64_t, step_bars>;  // nanoseconds
 
-// What a rank's GPU did in some steps that follow each other, in the order of starts.
+// The work of a rank's GPU in some steps that follow each other, in the order of starts.
 struct StepTrace {
   std::vector<DeviceActivity> activities;
-  // The end of each step, on the activities' clock. What comes before the first is not divided.
+  // The end of each step, on the activities' clock. Work before the first is not divided.
   std::vector<int64_t> ends;
 };
 
@@ -53,7 +53,7 @@ TracedMessages messages_of(const std::vector<DeviceActivity>& activities);
 // The messages of a pipeline are of one size: theirs is the least time of all.
 std::vector<int64_t> transfers_of(const std::vector<TracedMessages>& ranks, size_t mine);
 
-// How much longer than usual each activity took: a kernel is compared with the same call in the
+// The time that each activity took longer than usual: a kernel is compared with the same call in the
 // other steps, and with three steps or more one that took half as long again as their median, and
 // kInterruption longer, was interrupted. 0: it was not, or steps differ in such kernels.
 inline constexpr int64_t kInterruption = 200'000;  // nanoseconds; a GPU's time slice is about 2 ms

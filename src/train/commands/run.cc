@@ -90,7 +90,7 @@ class Run {
   // Observes the steps of --profile-start to --profile-stop.
   void set_window(std::unique_ptr<StepWindow> window) { window_ = std::move(window); }
 
-  // Of --explain.
+  // Traces the steps of --explain.
   void set_profiler(std::unique_ptr<DeviceProfiler> profiler) { profiler_ = std::move(profiler); }
 
   Ending train() {

@@ -71,7 +71,7 @@ double seconds_alone(const ExplainParts& parts, const GemmCall& call) {
   return 1e-9 * static_cast<double>(nanoseconds) / static_cast<double>(calls);
 }
 
-// What this rank's messages took, without the wait for others.
+// The time of this rank's messages, without the wait for others.
 std::vector<int64_t> own_transfers(Rendezvous& meeting,
                                    const std::vector<DeviceActivity>& activities) {
   const TracedMessages mine = messages_of(activities);
@@ -84,14 +84,14 @@ std::vector<int64_t> own_transfers(Rendezvous& meeting,
   return transfers_of(ranks, static_cast<size_t>(meeting.rank()));
 }
 
-std::string encoded(const RankExplanation& e) {
+std::string encoded_rank(const RankExplanation& e) {
   nlohmann::json gemms = nlohmann::json::array();
   for (const GemmAlone& g : e.gemms) gemms.push_back({g.call, g.calls, g.seconds});
   return nlohmann::json{{"steps", e.steps}, {"times", e.times}, {"lost", e.lost}, {"gemms", gemms}}
       .dump();
 }
 
-RankExplanation decoded(const std::string& text) {
+RankExplanation decoded_rank(const std::string& text) {
   const nlohmann::json in = nlohmann::json::parse(text);
   RankExplanation e{in["steps"], in["times"], in["lost"], {}};
   for (const nlohmann::json& g : in["gemms"]) e.gemms.push_back({g[0], g[1], g[2]});
@@ -129,8 +129,8 @@ Explanation explain(const ExplainParts& parts, std::string* why) {
   for (const Listened& gemm : gemms_of_step(parts.loop))
     mine.gemms.push_back({gemm.call.name, gemm.calls, seconds_alone(parts, gemm.call)});
   Explanation ranks;
-  for (const std::string& one : of_all_ranks(parts.meeting, encoded(mine)))
-    ranks.push_back(decoded(one));
+  for (const std::string& one : of_all_ranks(parts.meeting, encoded_rank(mine)))
+    ranks.push_back(decoded_rank(one));
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     if (ranks[rank].steps > 0) continue;
     *why = fmt::format(
