@@ -116,6 +116,28 @@ TEST_CASE("compare --why: the difference over the bars, the largest first") {
   CHECK(!has(unexplained.err, "a.json leave"));
 }
 
+TEST_CASE("compare --why on records of an H200, with planted causes") {
+  // GPT-2 124M, 64 samples, bf16: as it is, with --no-fusion gelu,head, and beside a process that
+  // multiplies matrices. The GPU was at its power limit in all of them.
+  const Shell shell;
+  const std::string folder = std::string(TALLY_SOURCE_DIR) + "/tests/golden/explain/";
+  CHECK(shell.sh("cp " + folder + "*.json .").code == 0);
+  const Ran kernels = shell.tally("compare --why 124m.json 124m-nofusion.json");
+  CHECK_MESSAGE(has(kernels.out,
+                    "124m-nofusion.json is 6.3 % slower than 124m.json: 5.9 % gemm limit, 2.8 % "
+                    "other kernels, -1.3 % clocks (power cap), -0.9 % gemm\n"),
+                kernels.out);
+  const Ran neighbour = shell.tally("compare --why 124m.json 124m-busy.json");
+  CHECK_MESSAGE(has(neighbour.out,
+                    "124m-busy.json is 47.4 % slower than 124m.json: 40.0 % interrupted, 3.3 % "
+                    "gemm limit, 2.2 % other kernels"),
+                neighbour.out);
+  CHECK(kernels.err.empty());
+  CHECK(neighbour.err.empty());
+  CHECK(has(shell.tally("compare --why 124m-busy.json 124m.json").out,
+            "124m.json is 32.2 % faster than 124m-busy.json: 27.1 % interrupted"));
+}
+
 TEST_CASE("compare --why of runs, of workpackages, and of repeats") {
   const Shell shell;
   shell.file("1.json", record(kBase));
