@@ -113,6 +113,10 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
   if (sequence) {
     context_.tensor.gathered = make(type_, {m, c}, "all tokens of a part");
     context_.tensor.second = make(type_, {m, c}, "all tokens of a part");
+    if (gathers_casts()) {
+      context_.tensor.gathered_casts = make(DType::u8, {m * c}, "all tokens of a part");
+      context_.tensor.second_casts = make(DType::u8, {m * c}, "all tokens of a part");
+    }
     context_.tensor.partial = make(type_, {m * widest}, "partial sums").view({m, c});
   }
   const Tensor both = make(type_, {std::max(head_elements, m * g.qkv_width())}, "logits");
@@ -129,6 +133,12 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
   if (sizes_.fp8) reserve_fp8();
   context_.workspace = make(DType::u8, {static_cast<int64_t>(attention)}, "workspace");
   return both;
+}
+
+// Whether a layer may gather its tokens as casts (Linear::gather_input).
+bool Transformer::gathers_casts() const {
+  return sizes_.fp8 && (fp8_.recipe.activations == Fp8Scaling::tensor ||
+                        fp8_.recipe.gradients == Fp8Scaling::tensor);
 }
 
 void Transformer::reserve_fp8() {
@@ -154,6 +164,8 @@ void Transformer::reserve_fp8() {
 std::vector<Tensor> Transformer::exchanged() const {
   const TensorParallel& t = context_.tensor;
   if (!t.divides()) return {};
+  if (t.sequence && gathers_casts())
+    return {t.gathered, t.second, t.gathered_casts, t.second_casts, t.partial};
   if (t.sequence) return {t.gathered, t.second, t.partial};
   return {flow_.normed};
 }

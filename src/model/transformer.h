@@ -84,6 +84,7 @@ class Transformer : public Stage {
   std::vector<Block> blocks_;
 
  private:
+  bool gathers_casts() const;
   void reserve_fp8();
   void bind_vectors(const ParameterTable& table);
   void bind_update(const ParameterTable& table);

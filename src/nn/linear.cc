@@ -5,15 +5,15 @@
 namespace tally::train {
 namespace {
 
-// Casts this process's tokens to their place among all.
 struct PartInFp8 {
   Tensor memory;  // has room for all tokens
   DType format;
   Tensor scale;
 };
+// Casts this process's tokens to their place among all.
 Tensor cast_part(const LayerContext& c, const Tensor& part, const Tensor& amaxes,
                  const PartInFp8& to) {
-  const Tensor own = c.tensor.own_place(to.memory, to.format, part);
+  const Tensor own = c.tensor.place_of_cast(to.memory, to.format, part);
   fp8_cast(c.compute, part, amaxes, {own, {}, to.scale, {}, Fp8Scaling::tensor});
   return own;
 }
@@ -54,7 +54,7 @@ LinearInput Linear::gather_input(const LayerContext& c, const Tensor& part,
   if (!gathers_casts(c, scaling)) return {c.tensor.gather(c.compute, part), amaxes};
   const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
   const Tensor own = cast_part(c, part, of_parts.find(c.compute, part, false, amaxes),
-                               {c.tensor.gathered, c.fp8.forward, c.fp8.x_scales});
+                               {c.tensor.gathered_casts, c.fp8.forward, c.fp8.x_scales});
   return {c.tensor.gather(c.compute, own), amaxes};
 }
 
@@ -62,7 +62,8 @@ LinearInput Linear::start_gather_input(const LayerContext& c, const Tensor& part
                                        const Tensor& amaxes) const {
   if (!gathers_casts(c, c.fp8.recipe.activations))
     return {c.tensor.start_gather(c.compute, part), amaxes};
-  const Tensor own = cast_part(c, part, amaxes, {c.tensor.second, c.fp8.forward, c.fp8.x_scales});
+  const Tensor own =
+      cast_part(c, part, amaxes, {c.tensor.second_casts, c.fp8.forward, c.fp8.x_scales});
   return {c.tensor.start_gather(c.compute, own), amaxes};
 }
 
@@ -73,7 +74,7 @@ OutputGradient Linear::gather_gradient(const LayerContext& c, const Tensor& part
   const Tensor amaxes = of_parts.find(c.compute, part, false, c.fp8.amaxes);
   const Tensor rows = c.tensor.gather(
       c.compute,
-      cast_part(c, part, amaxes, {c.tensor.gathered, c.fp8.backward, c.fp8.dy_row_scales}));
+      cast_part(c, part, amaxes, {c.tensor.gathered_casts, c.fp8.backward, c.fp8.dy_row_scales}));
   Fp8Copies copies = c.fp8.copies_of_dy(rows.dim(0), rows.dim(1));
   copies.rows = rows;
   fp8_complete(c.compute, amaxes, copies);

@@ -1,16 +1,23 @@
 #include "src/nn/tensor_parallel.h"
 
 namespace tally::train {
+namespace {
+
+bool is_fp8(DType type) {
+  return type == DType::e4m3 || type == DType::e5m2;
+}
+
+}  // namespace
 
 Tensor TensorParallel::gather(Stream& s, const Tensor& part) const {
   if (!sequence) return part;
-  const Tensor all = all_of(gathered, part.dtype, part);
+  const Tensor all = all_of(is_fp8(part.dtype) ? gathered_casts : gathered, part.dtype, part);
   group->all_gather(s, part, all);
   return all;
 }
 
-Tensor TensorParallel::own_place(const Tensor& memory, DType type, const Tensor& part) const {
-  return all_of(memory, type, part).rows(shard() * part.dim(0), part.dim(0));
+Tensor TensorParallel::place_of_cast(const Tensor& memory, DType format, const Tensor& part) const {
+  return all_of(memory, format, part).rows(shard() * part.dim(0), part.dim(0));
 }
 
 void TensorParallel::reduce(Stream& s, const Tensor& part) const {
@@ -24,7 +31,7 @@ void TensorParallel::reduce(Stream& s, const Tensor& part) const {
 
 Tensor TensorParallel::start_gather(Stream& s, const Tensor& part) const {
   if (!sequence) return part;
-  const Tensor all = all_of(second, part.dtype, part);
+  const Tensor all = all_of(is_fp8(part.dtype) ? second_casts : second, part.dtype, part);
   group->start_all_gather(s, part, all);
   return all;
 }

@@ -21,16 +21,18 @@ struct TensorParallel {
   // Memory of sequence parallelism, [M,C] each: all tokens of a part, all tokens of a second part
   // at the same time, and partial sums for all tokens.
   Tensor gathered, second, partial;
+  // The same of parts that are cast to FP8, u8[M C]; undefined where none are.
+  Tensor gathered_casts, second_casts;
 
   int shards() const { return group ? group->size() : 1; }
   int shard() const { return group ? group->rank() : 0; }
   bool divides() const { return shards() > 1; }
 
-  // All tokens of `part`: itself, or `gathered` after it has been filled. Parts may have any type
-  // that is not wider than the memory's, and may lie at own_place() already.
+  // All tokens of `part`: itself, or `gathered` after it has been filled.
   Tensor gather(Stream& s, const Tensor& part) const;
-  // The place of this process's part[M/shards,C] within all tokens of it, in `memory`.
-  Tensor own_place(const Tensor& memory, DType type, const Tensor& part) const;
+  // The place for the cast of this process's part[M/shards,C] within all tokens of it, in one of the
+  // memories above. gather() and start_gather() take casts from there.
+  Tensor place_of_cast(const Tensor& memory, DType format, const Tensor& part) const;
   // Memory for the partial sums of all tokens whose sum over the processes goes to `part`.
   Tensor partial_of(const Tensor& part) const { return sequence ? partial : part; }
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.

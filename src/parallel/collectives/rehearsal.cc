@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <utility>
 
 #include "src/device/convert.h"
 
@@ -24,18 +25,22 @@ class Rehearsal final : public Communicator {
   }
   void do_broadcast(Stream&, const Tensor& t, int) override { note(MessageKind::broadcast, t); }
   // Every rank's part is this one's. They are copied once: a real gather does not use this
-  // process's kernels. Only weights are gathered in place, and a rehearsal draws all of them:
-  // another rank's norms and matrices must not become pieces of this one's.
+  // process's kernels. Weights are gathered in place, and a rehearsal draws all of them: another
+  // rank's norms and matrices must not become pieces of this one's. What is gathered in FP8 nobody
+  // else has cast, and all of it has the same largest number.
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
     note(MessageKind::all_gather, whole);
     const Tensor parts = whole.view({size(), part.numel()});
-    if (parts.rows(rank(), 1).data == part.data || !known_.insert(whole.data).second) return;
-    for (int64_t r = 0; r < size(); ++r) s.copy(parts.rows(r, 1).data, part.data, part.bytes());
+    const bool in_place = parts.rows(rank(), 1).data == part.data;
+    if ((in_place && size_of(whole.dtype) > 1) || !known_.insert({whole.data, whole.dtype}).second)
+      return;
+    for (int64_t r = 0; r < size(); ++r)
+      if (!in_place || r != rank()) s.copy(parts.rows(r, 1).data, part.data, part.bytes());
   }
   void do_reduce_scatter(Stream& s, const Tensor& whole, const Tensor& part, Reduce) override {
     note(MessageKind::reduce_scatter, whole);
     const Tensor mine = whole.view({size(), part.numel()}).rows(rank(), 1);
-    if (!known_.insert(part.data).second || mine.data == part.data) return;
+    if (!known_.insert({part.data, part.dtype}).second || mine.data == part.data) return;
     s.copy(part.data, mine.data, part.bytes());
   }
   void do_start_send(Stream&, const Tensor& t, int) override { note(MessageKind::send, t); }
@@ -44,7 +49,7 @@ class Rehearsal final : public Communicator {
     if (!in.defined()) return;
     note(MessageKind::receive, in);
     const bool numbers = in.dtype != DType::i32 && in.dtype != DType::i64;
-    if (numbers && known_.insert(in.data).second) fill(s, in);
+    if (numbers && known_.insert({in.data, in.dtype}).second) fill(s, in);
   }
   // Normal numbers: zeros would need less power, and a GPU would be faster with them.
   static void fill(Stream& s, const Tensor& t) {
@@ -70,7 +75,7 @@ class Rehearsal final : public Communicator {
   }
 
   RehearsalLedger& ledger_;
-  std::set<void*> known_;  // memory that holds numbers already
+  std::set<std::pair<void*, DType>> known_;  // memory that holds such numbers already
 };
 
 bool is_sum(MessageKind kind) {

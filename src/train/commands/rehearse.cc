@@ -55,10 +55,12 @@ std::unique_ptr<MicroBatches> loader_of(const Config& c, Session& session, const
                      static_cast<int>(2 * c.micro_batches()));
 }
 
-// A step's passes and its update, each waited for: both take much longer than waiting.
+// A step's passes and its update, each waited for: both take much longer than waiting. New weights
+// are gathered in the next step's passes (StepLoop), where they are at all.
 void run_step(const Rehearsed& r, ForwardBackward& passes, int64_t step, Measured* measured) {
   Stream& stream = r.session.stream;
   Optimizer& optimizer = *r.session.optimizer;
+  optimizer.defer_gather(r.config.policy.fusions.overwrite);
   optimizer.begin_step(0);  // training on noise must not diverge
   stream.synchronize();
   const auto start = Clock::now();

@@ -133,6 +133,25 @@ TEST_CASE("a wrong flag of a plan is one sentence that names it") {
         "tally-train: error: --plan: plans training, and this is 'evaluate'\n");
 }
 
+TEST_CASE("a rehearsal sends what the plan says: new weights are gathered once a step") {
+  const std::string run =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 16 --vocab-size 97 "
+      "--bf16 "
+      "--mock-data --micro-batch-size 1 --lr 1e-3 --train-iters 3 --use-distributed-optimizer ";
+  for (const std::string more : {"", "--fp8-format hybrid "}) {
+    const std::string out =
+        tally_train(run + more + "--device cpu --global-batch-size 2 --rehearse 1x1x2").out;
+    CAPTURE(out);
+    const auto calls = [&](const std::string& kind) {
+      const size_t end = out.find(" " + kind);
+      REQUIRE(end != std::string::npos);
+      return std::stoi(out.substr(out.rfind(' ', end - 1) + 1));
+    };
+    // A range's gradients are sent once, and so are its new weights.
+    CHECK(calls("all-gather") == calls("reduce-scatter"));
+  }
+}
+
 TEST_CASE("flags of a file may ask for a plan") {
   const Folder folder("plan_file");
   std::ofstream(folder / "flags") << "--model 124M --plan # no training\n";

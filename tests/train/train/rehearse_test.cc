@@ -50,14 +50,27 @@ TEST_CASE("one rank of many: its place in every group, and what it would have se
   mesh.tensor().all_gather(*stream, Tensor(weights.data() + 2, DType::f64, {2}),
                            Tensor(weights.data(), DType::f64, {4}));
   CHECK(weights == std::vector<double>{1, 2, 3, 4});
+  // Nobody else has cast its part. Zeros would take less power.
+  std::vector<uint8_t> casts{0, 0, 7, 8};
+  const auto gather_casts = [&](DType format) {
+    mesh.tensor().all_gather(*stream, Tensor(casts.data() + 2, format, {2}),
+                             Tensor(casts.data(), format, {4}));
+  };
+  gather_casts(DType::e4m3);
+  CHECK(casts == std::vector<uint8_t>{7, 8, 7, 8});
+  casts = {7, 8, 1, 2};
+  gather_casts(DType::e4m3);
+  CHECK(casts == std::vector<uint8_t>{7, 8, 1, 2});
+  gather_casts(DType::e5m2);  // what is finite in one format may be none in the other
+  CHECK(casts == std::vector<uint8_t>{1, 2, 1, 2});
   mesh.replicas().all_reduce(*stream, mine);
   const std::vector<Messages> messages = ledger.messages();
   REQUIRE(messages.size() == 2);
   CHECK(messages[0].group == "data");
   CHECK(messages[0].bytes == 16);
   CHECK(messages[1].group == "tensor");
-  CHECK(messages[1].calls == 3);
-  CHECK(messages[1].bytes == 96);
+  CHECK(messages[1].calls == 6);
+  CHECK(messages[1].bytes == 96 + 12);
 }
 
 // Narayanan et al., arXiv:2104.04473: the bubble is (p - 1) / m of the ideal time, of v chunks
