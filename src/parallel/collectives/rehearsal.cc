@@ -26,8 +26,8 @@ class Rehearsal final : public Communicator {
   void do_broadcast(Stream&, const Tensor& t, int) override { note(MessageKind::broadcast, t); }
   // Every rank's part is this one's. They are copied once: a real gather does not use this
   // process's kernels. Weights are gathered in place, and a rehearsal draws all of them: another
-  // rank's norms and matrices must not become pieces of this one's. What is gathered in FP8 nobody
-  // else has cast, and all of it has the same largest number.
+  // rank's norms and matrices must not become pieces of this one's. But casts to FP8 are made by
+  // the ranks that have the numbers, and in all of them the largest is the format's.
   void do_all_gather(Stream& s, const Tensor& part, const Tensor& whole) override {
     note(MessageKind::all_gather, whole);
     const Tensor parts = whole.view({size(), part.numel()});
