@@ -5,7 +5,9 @@ set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_CXX_COMPILER aarch64-linux-gnu-g++)
 set(CMAKE_LIBRARY_ARCHITECTURE aarch64-linux-gnu)
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64;-L;/usr/aarch64-linux-gnu)
+# By its whole path: tests set PATH.
+find_program(TALLY_QEMU qemu-aarch64)
+set(CMAKE_CROSSCOMPILING_EMULATOR ${TALLY_QEMU};-L;/usr/aarch64-linux-gnu)
 
 set(TALLY_AARCH64_ROOT ${CMAKE_CURRENT_LIST_DIR}/../.deps/aarch64 CACHE PATH "Debian's libraries for arm64, unpacked")
 list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES TALLY_AARCH64_ROOT)

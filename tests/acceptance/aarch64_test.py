@@ -44,7 +44,7 @@ class Aarch64(unittest.TestCase):
         cls.tally.parent.mkdir()
         # A shell calls what it finds in PATH by its name, and this script by its whole path.
         cls.tally.write_text('#!/bin/sh\nname=${0##*/}\n[ "$(command -v "$name")" = "$0" ] || name=$0\n'
-                             f'exec qemu-aarch64 -0 "$name" {PROGRAM} "$@"\n')
+                             f'exec {shutil.which("qemu-aarch64")} -0 "$name" {PROGRAM} "$@"\n')
         cls.tally.chmod(0o755)
         # Both are found as `tally` in PATH, and tally-train is beside neither.
         cls.native = cls.folder / "native/tally"

@@ -27,7 +27,8 @@ result: {use: an, table: {name: r, column: [a, v]}}
 
 }  // namespace
 
-TEST_CASE("status: a run whose engine ended without finishing is INTERRUPTED") {
+TEST_CASE("status: a run whose engine ended without finishing is INTERRUPTED" *
+          doctest::test_suite(tally::testing::kSeesProcesses)) {
   const Shell shell;
   shell.file("hang.sh", "echo $$ >pid; exec sleep 50\n");
   shell.file("b.yaml",
@@ -187,7 +188,8 @@ TEST_CASE("the live table names the parameters of what runs") {
 }
 
 TEST_CASE(
-    "commands of JUBE's steps have the user's PATH; own kinds find the programs beside tally") {
+    "commands of JUBE's steps have the user's PATH; own kinds find the programs beside tally" *
+    doctest::test_suite(tally::testing::kSeesProcesses)) {
   const Shell shell;
   shell.sh(
       "mkdir bin && cp \"$TALLY\" bin/tally && printf '#!/bin/sh\\necho ours\\n' >bin/tally-train "
