@@ -80,6 +80,9 @@ function(tally_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 900)
   endif()
+  if(CMAKE_CROSSCOMPILING)  # an emulator takes its time
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
+  endif()
   if(TALLY_SANITIZE MATCHES address)
     # Tests ask for more memory than there is; the sanitizer would end the program where malloc says no.
     list(APPEND ARG_ENVIRONMENT "ASAN_OPTIONS=allocator_may_return_null=1")

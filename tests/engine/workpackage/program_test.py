@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Random workflows through the real program, with real shells: run -n, run, script, info, result.
 
-  program_test.py TALLY PROPERTY_TEST [FROM TO]
+  program_test.py TALLY [--seeds FROM TO] PROPERTY_TEST...
 
 The workflows are those of property_test (--print SEED), which compares far more of them without a
-shell. Each value is to be the same in the dry run, in what a command was given, in its environment,
-in the files of `script`, in `info` and in the result's table.
+shell; the words of an emulator may come before it. Each value is to be the same in the dry run, in
+what a command was given, in its environment, in the files of `script`, in `info` and in the result's
+table.
 """
 import csv
 import io
@@ -29,7 +30,7 @@ class Difference(Exception):
 
 
 def drawn(property_test, seed):
-    text = subprocess.run([property_test, "--print", str(seed)], check=True, capture_output=True,
+    text = subprocess.run([*property_test, "--print", str(seed)], check=True, capture_output=True,
                           text=True).stdout
     tags = text.split("\n", 1)[0].removeprefix("# tags:").split()
     return text, tags
@@ -189,8 +190,11 @@ def play(tally, property_test, seed):
 
 
 def main():
-    tally, property_test = (os.path.abspath(path) for path in sys.argv[1:3])
-    first, last = (int(word) for word in sys.argv[3:5]) if len(sys.argv) > 4 else (0, 40)
+    tally, property_test = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    first, last = 0, 40
+    if property_test[0] == "--seeds":
+        first, last = (int(word) for word in property_test[1:3])
+        property_test = property_test[3:]
     played, failed = 0, 0
     for seed in range(first, last):
         try:
