@@ -1,11 +1,10 @@
-"""tally for aarch64, run by qemu: the same bytes as the program of this machine, and the acceptance tests.
+"""tally for aarch64, run by qemu: the same bytes as the program of this machine.
 
-  aarch64_test.py SOURCE BUILD TALLY [--long]
+  aarch64_test.py SOURCE BUILD TALLY
 
 TALLY is this machine's program. The other one is BUILD/dist's, which `scripts/package --aarch64 static` made. What it
-starts are programs of this machine, so that a run under qemu is a whole one. Tests of traces, preloaded libraries and
-Slurm say nothing about the machine and are left out, as are peers. --long: the tutorials, job scripts of platforms, runs
-of 0.2.0 and random workflows, too.
+starts are programs of this machine, so that a run under qemu is a whole one. The engine's tests under qemu are CMake's
+preset aarch64-tests, in `scripts/test --long`.
 """
 
 import difflib
@@ -18,7 +17,6 @@ import sys
 import tempfile
 import unittest
 
-LONG = "--long" in sys.argv and not sys.argv.remove("--long")
 SOURCE, BUILD, NATIVE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 del sys.argv[1:4]
 PROGRAM = next(iter(sorted((BUILD / "dist").glob("tally-*-linux-aarch64"))), None)
@@ -74,12 +72,6 @@ class Aarch64(unittest.TestCase):
         if seen[0] != seen[1]:
             self.fail("\n".join(difflib.unified_diff(*(text.splitlines() for text in seen), "x86-64", "aarch64", lineterm="")))
 
-    def passes(self, *words):
-        environment = dict(self.environment, TALLY_PROGRAM=str(self.tally))
-        done = subprocess.run([str(word) for word in words], env=environment, cwd=BUILD, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=3000)
-        self.assertEqual(done.returncode, 0, done.stdout[-8000:])
-
     def test_help_and_versions(self):
         self.same("--version", "--help", "run --help", "help workpackage", "keys", "complete bash", "manual")
 
@@ -91,22 +83,6 @@ class Aarch64(unittest.TestCase):
     def test_a_run_with_statistics(self):
         self.same("show pi.yaml", "run pi.yaml -r", "result pi_run -s csv", "run pi.yaml -r -q",
                   "compare pi_run/000000 pi_run/000001", "plot pi_run --x terms --y scaled --series scale -o chart.svg", files=[("pi.yaml", PI)], results=["chart.svg"])
-
-    @unittest.skipUnless(LONG, "in scripts/test --long")
-    def test_runs_of_0_2_0(self):
-        self.passes(sys.executable, SOURCE / "tests/engine/cli/stored_runs.py", self.tally)
-
-    @unittest.skipUnless(LONG, "in scripts/test --long")
-    def test_the_tutorials(self):
-        self.passes(sys.executable, SOURCE / "tests/acceptance/tutorial_test.py", self.tally, SOURCE)
-
-    @unittest.skipUnless(LONG, "in scripts/test --long")
-    def test_job_scripts_of_platforms(self):
-        self.passes(sys.executable, SOURCE / "tests/acceptance/platforms/platforms_test.py", self.tally, SOURCE)
-
-    @unittest.skipUnless(LONG, "in scripts/test --long")
-    def test_runs_as_people_use_them(self):
-        self.passes(BUILD / "tests/own_keys_test", "--test-suite-exclude=opens a library at run time")
 
 
 if __name__ == "__main__":
