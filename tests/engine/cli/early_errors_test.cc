@@ -186,7 +186,8 @@ TEST_CASE("expressions that Python cannot read, whatever their names stand for")
 
 TEST_CASE(
     "without a Python, expressions of results are not checked, and that is no mistake of the "
-    "file") {
+    "file" *
+    doctest::test_suite(tally::testing::kSeesProcesses)) {
   const Shell shell;
   shell.sh("mkdir bin; ln -s \"$(command -v sh)\" bin/sh");
   shell.file("b.yaml",
