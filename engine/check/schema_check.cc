@@ -52,7 +52,7 @@ std::string elsewhere(const std::string& key) {
   return fmt::format("'{}' belongs in: {}", key, join(elements, ", "));
 }
 
-// A hint about what schedulers, and other tools, call by this word in `resources`.
+// A hint about what schedulers, and other tools, call by this word in `resources` and `platform`.
 std::string resource_hint(std::string_view word) {
   static constexpr std::pair<std::string_view, std::string_view> words[] = {
       {"queue", "partition"},
@@ -63,14 +63,19 @@ std::string resource_hint(std::string_view word) {
       {"procs", "tasks_per_node"},
       {"processes", "tasks_per_node"},
       {"ppn", "tasks_per_node"},
+      {"mpiprocs", "tasks_per_node"},
+      {"select", "nodes"},
       {"gpus", "gpus_per_node"},
+      {"ngpus", "gpus_per_node"},
       {"cpus", "cpus_per_task"},
+      {"ncpus", "cpus_per_task"},
       {"cores", "cpus_per_task"},
       {"threads", "cpus_per_task"},
       {"mem", "memory"},
       {"walltime", "time"},
       {"time_limit", "time"},
       {"project", "account"},
+      {"bank", "account"},
       {"budget", "account"}};
   static constexpr std::string_view options[] = {
       "gres", "qos", "constraint", "reservation", "exclusive", "licenses", "nodelist", "exclude"};
@@ -130,7 +135,9 @@ class SchemaChecker {
 
   std::string hint_for(const ElementRule& rule, const std::string& name) {
     std::string hint = did_you_mean(name, known_names(rule.id));
-    if (hint.empty() && std::strcmp(rule.id, "resources") == 0) hint = resource_hint(name);
+    for (const char* described : {"resources", "platform"}) {
+      if (hint.empty() && std::strcmp(rule.id, described) == 0) hint = resource_hint(name);
+    }
     const std::string_view meant = key_meant_by(name);
     if (hint.empty() && strict_ && !meant.empty() && std::strcmp(rule.id, "benchmark") == 0)
       return fmt::format("did you mean '{}'?", meant);

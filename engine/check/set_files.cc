@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "engine/base/text.h"
@@ -133,7 +134,11 @@ std::string SetFiles::hint_for(const std::string& name,
   std::vector<std::string> names = platforms_in(all);
   for (const std::string& scheduler : schedulers_without_table()) names.push_back(scheduler);
   std::string hint = bare ? did_you_mean(name, names) : std::string();
-  return hint.empty() ? "searched in: " + join(directories, ", ") : hint;
+  if (!hint.empty()) return hint;
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return "searched in: " + join(directories, ", ") +
+         (bare ? "; known by name: " + join(names, ", ") : "");
 }
 
 std::vector<std::string> SetFiles::set_folders(const SetFile& home) const {

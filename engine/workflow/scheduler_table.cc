@@ -165,7 +165,7 @@ std::string directive_fault(const SchedulerTable& table, const std::string& text
   const std::string what = bad == std::string::npos ? "quotes of both kinds"
                            : text[bad] == '\\'      ? std::string("a backslash")
                                                     : fmt::format("'{}'", text[bad]);
-  return fmt::format("has {}, which {} cannot read in a job script", what, table.submit.front());
+  return fmt::format("has {}, which {} cannot read in a job script", what, table.title);
 }
 
 std::string job_name_word(const SchedulerTable& table, const std::string& name) {
@@ -205,6 +205,9 @@ std::optional<OptionFault> option_fault(const SchedulerTable& table, const std::
     std::vector<std::string> all = rules.with_value;
     all.insert(all.end(), rules.without.begin(), rules.without.end());
     std::string hint = did_you_mean(name, all);
+    const auto meant = std::ranges::find_if(
+        rules.keys, [&](const auto& rule) { return rule.first.ends_with(":" + name + "="); });
+    if (meant != rules.keys.end()) hint = fmt::format("use '{}' of resources", meant->second);
     return OptionFault{fmt::format("{} has no option '-{}'", table.submit.front(), name),
                        hint.empty() ? "its options: " + join(all, ", ") : hint};
   }

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Workflows on a private Grid Engine, by its table.   sge_test.py TALLY [--train TALLY_TRAIN] [TEST ...]"""
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -84,6 +85,21 @@ class Jobs(SgeTest):
         code, out, err = self.place.tally("run", "small.yaml")
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out, rf"\n1,\d+,(all.q@)?{self.cluster.host},\d+\n2,\d+,(all.q@)?{self.cluster.host},\d+\n")
+
+    def test_of_the_account_only_what_ended_since_the_run_began_is_read(self):
+        old = "all.q:old:g:root:old:1:sge:0:1500000000:1500000000:1500000000:0:0:" + ":".join(["0"] * 32) + "\n"
+        account = pathlib.Path(self.cluster.directory) / "cell/common/accounting"
+        account.write_text(old * 1000 + (account.read_text() if account.exists() else ""))
+        (self.place.root / "bin").mkdir()
+        self.place.program("bin/qacct", f'cat > "{self.place.root}/read"\n'
+                           f'exec {grid_engine.PROGRAMS}/qacct "$@" < "{self.place.root}/read"\n')
+        self.write(values="1", launch="bash -c 'echo v=1; sleep 1'")
+        path = self.place.root / "small.yaml"
+        path.write_text(path.read_text().replace("column: [i, v]", "column: [i, job_id, job_elapsed]"))
+        code, out, err = self.place.tally("run", "small.yaml", env={"PATH": f"{self.place.root}/bin:{self.cluster.env['PATH']}"})
+        self.assertEqual(code, 0, out + err)
+        self.assertRegex(out, r"\n1,\d+,\d+\n")
+        self.assertNotIn(":old:", (self.place.root / "read").read_text())
 
     def test_a_failing_program(self):
         self.write(values="0,7", launch="bash -c 'echo v=1; echo last words >&2; exit $i'")

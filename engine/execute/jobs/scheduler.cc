@@ -1,6 +1,7 @@
 #include "engine/execute/jobs/scheduler.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <set>
 
@@ -13,7 +14,8 @@
 namespace tally {
 
 Refusal refusal_of_end(const CommandResult& result, bool has_id) {
-  constexpr int kShellSignal = 128, kLastSignal = 64;  // a shell's exit code for a signal
+  // A shell's exit code for a signal. The commands of PBS end with codes of their own from 152 on.
+  constexpr int kShellSignal = 128, kLastSignal = SIGTERM;
   const int signal = result.signal != 0 ? result.signal : result.status - kShellSignal;
   const bool silent = strip(result.err).empty() && (strip(result.out).empty() || has_id);
   if (result.started && result.status >= 0 && silent) return Refusal::transient;

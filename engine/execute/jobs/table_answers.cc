@@ -13,6 +13,11 @@
 namespace tally {
 namespace {
 
+bool has_words(const std::string& text, const std::vector<std::string>& signs) {
+  return std::ranges::any_of(
+      signs, [&](const std::string& sign) { return text.find(sign) != std::string::npos; });
+}
+
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   for (size_t at = 0; at < text.size();) {
@@ -212,6 +217,17 @@ std::string submitted_id(const SchedulerTable& table, const std::string& printed
     if (whole && word.find_first_of("0123456789") != std::string::npos) id = word;
   }
   return id;
+}
+
+std::optional<Refusal> refusal_by_words(const SchedulerTable& table, const std::string& said) {
+  if (has_words(said, table.full)) return Refusal::full;
+  if (has_words(said, table.away)) return Refusal::transient;
+  return std::nullopt;
+}
+
+bool says_unknown_alone(const SchedulerTable& table, const TableQuestion& question,
+                        const std::string& said) {
+  return has_words(said, question.unknown_job) && !has_words(said, table.away);
 }
 
 JobUse use_of(const JobFields& fields) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,14 @@ JobReport report_of(const SchedulerTable& table, const AnswerForm& form, const J
 
 // The id in the last line that has the table's form, or nothing.
 std::string submitted_id(const SchedulerTable& table, const std::string& printed);
+
+// Why a submission failed, where the words of its command tell it.
+std::optional<Refusal> refusal_by_words(const SchedulerTable& table, const std::string& said);
+
+// Whether a command that failed says no more than that jobs are not known. Words about a scheduler
+// that cannot be reached take that away: what it did not say of other jobs is not known then.
+bool says_unknown_alone(const SchedulerTable& table, const TableQuestion& question,
+                        const std::string& said);
 
 // The resources that an ended job used.
 JobUse use_of(const JobFields& fields);

@@ -18,11 +18,6 @@
 namespace tally {
 namespace {
 
-bool has_words(const std::string& text, const std::vector<std::string>& signs) {
-  return std::ranges::any_of(
-      signs, [&](const std::string& sign) { return text.find(sign) != std::string::npos; });
-}
-
 using NamedTexts = std::map<std::string, std::string>;
 
 // A command with its values. $ids stands for as many words.
@@ -64,16 +59,13 @@ class TableScheduler final : public Scheduler {
     *refusal = Refusal::none;
     *id = submitted_id(*table_, result.out);
     if (result.status == 0 && !id->empty()) return Status::ok();
-    const std::string& program = spec.words.front();
     if (result.status == 0) {
       // The job may have been accepted. It is looked for by its name before another attempt.
       *refusal = Refusal::transient;
-      return Status::error(program + " gave no job id: " + one_line(result.out + result.err));
+      return Status::error(table_->title + " gave no job id: " + one_line(result.out + result.err));
     }
-    const std::string said = error_text(result, program);
-    *refusal = has_words(said, table_->full)   ? Refusal::full
-               : has_words(said, table_->away) ? Refusal::transient
-                                               : refusal_of_end(result, !id->empty());
+    const std::string said = error_text(result, table_->title);
+    *refusal = refusal_by_words(*table_, said).value_or(refusal_of_end(result, !id->empty()));
     return Status::error(said);
   }
 
@@ -150,7 +142,7 @@ class TableScheduler final : public Scheduler {
     facts->version = table_->title;
     if (!table_->queues.empty()) {
       const CommandResult result = run(table_->queues);
-      if (result.status != 0) return Status::error(error_text(result, table_->programs.front()));
+      if (result.status != 0) return Status::error(error_text(result, table_->title));
       facts->queues = queues_of_lines(result.out);
     }
     if (table_->accounts.empty()) return Status::ok();
@@ -175,9 +167,8 @@ class TableScheduler final : public Scheduler {
     }
     if (cancelled->empty()) return Status::ok();
     const CommandResult result = run(words_with(table_->cancel, {}, *cancelled));
-    if (result.status == 0 || has_words(result.err + result.out, table_->query.unknown_job))
-      return Status::ok();
-    return Status::error(error_text(result, table_->cancel.front()));
+    if (result.status == 0 || says_unknown(table_->query, result)) return Status::ok();
+    return Status::error(error_text(result, table_->title));
   }
 
   std::chrono::milliseconds pause() const override {
@@ -209,13 +200,18 @@ class TableScheduler final : public Scheduler {
     const CommandResult result =
         run(words_with(command, {{"user", effective_user()}, {"since", moment(since)}}, ids));
     // A command that knows none of the jobs, or not all of them, may call that an error.
-    if (result.status != 0 && !has_words(result.err + result.out, question.unknown_job))
-      return Status::error(error_text(result, command.front()));
-    const bool nothing = result.status != 0 &&
-                         (strip(result.out).empty() || has_words(result.out, question.unknown_job));
+    if (result.status != 0 && !says_unknown(question, result))
+      return Status::error(error_text(result, table_->title));
+    const bool nothing =
+        result.status != 0 && (strip(result.out).empty() ||
+                               says_unknown_alone(*table_, question, result.out));
     if (!nothing) return read_answer(question.answer, result.out, jobs);
     jobs->clear();
     return Status::ok();
+  }
+
+  bool says_unknown(const TableQuestion& question, const CommandResult& result) const {
+    return says_unknown_alone(*table_, question, result.err + result.out);
   }
 
   // The user's jobs, or all.

@@ -27,7 +27,8 @@ std::shared_ptr<const SchedulerTable> shipped(const std::string& name) {
   return table;
 }
 
-// "=== QUESTION EXPECTED | where it is from", and the answer until the next such line.
+// "=== QUESTION EXPECTED | where it is from", and the answer until the next such line. Of a command
+// that failed the question is refused (a submission), failed or account-failed.
 struct Recorded {
   std::string question, expected, source, answer;
 };
@@ -70,6 +71,18 @@ std::string reading(const SchedulerTable& table, const TableQuestion& question,
   return text.empty() ? "none" : text;
 }
 
+// What follows from the words of a command that failed.
+std::string failing(const SchedulerTable& table, const Recorded& one) {
+  if (one.question == "refused") {
+    const auto refusal = refusal_by_words(table, one.answer);
+    if (!refusal) return "rejected";
+    return *refusal == Refusal::full ? "full" : "away";
+  }
+  const bool account = one.question == "account-failed";
+  return says_unknown_alone(table, account ? table.account : table.query, one.answer) ? "none"
+                                                                                      : "unheard";
+}
+
 void check(const std::string& name, size_t least) {
   const auto table = shipped(name);
   const std::vector<Recorded> answers = recorded(name);
@@ -79,6 +92,8 @@ void check(const std::string& name, size_t least) {
     CAPTURE(one.answer);
     if (one.question == "submit") {
       CHECK(submitted_id(*table, one.answer) == (one.expected == "none" ? "" : one.expected));
+    } else if (one.question == "refused" || one.question.ends_with("failed")) {
+      CHECK(failing(*table, one) == one.expected);
     } else {
       CHECK(reading(*table, one.question == "account" ? table->account : table->query,
                     one.answer) == one.expected);
@@ -139,7 +154,7 @@ TEST_CASE("what a job asks for, in a scheduler's directives") {
   CHECK(directive_word(*pbs, "a\"b c") == "'a\"b c'");
   CHECK(directive_word(*lsf, "rusage[mem=4]") == "\"rusage[mem=4]\"");
   CHECK(directive_fault(*pbs, "it's \"x\"").find("both kinds") != std::string::npos);
-  CHECK(directive_fault(*lsf, "a\\b").find("a backslash") != std::string::npos);
+  CHECK(directive_fault(*lsf, "a\\b").find("a backslash, which LSF cannot") != std::string::npos);
   CHECK(job_name_word(*pbs, "my bench.s") == "my_bench.s");
   CHECK(job_name_word(*lsf, "a[1-3].s") == "a_1-3_.s");
 }
@@ -169,7 +184,8 @@ TEST_CASE("options that a scheduler's command takes") {
                          Row{"pbs", "V", "true", ""},
                          Row{"pbs", "V", "5", "takes no value"},
                          Row{"pbs", "r", "n", ""},
-                         Row{"pbs", "walltime", "5", "qsub has no option '-walltime'"},
+                         Row{"pbs", "walltime", "5", "qsub has no option '-walltime': use 'time'"},
+                         Row{"pbs", "place", "excl", "its options: a, c"},
                          Row{"lsf", "W", "10", "'time'"},
                          Row{"lsf", "n", "4", "'tasks_per_node'"},
                          Row{"lsf", "nnodes", "4", "'nodes'"},
