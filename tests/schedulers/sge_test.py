@@ -99,7 +99,9 @@ class Jobs(SgeTest):
         code, out, err = self.place.tally("run", "small.yaml", env={"PATH": f"{self.place.root}/bin:{self.cluster.env['PATH']}"})
         self.assertEqual(code, 0, out + err)
         self.assertRegex(out, r"\n1,\d+,\d+\n")
-        self.assertNotIn(":old:", (self.place.root / "read").read_text())
+        read = (self.place.root / "read").read_text()
+        self.assertRegex(read, rf"(?m)^all\.q:{self.cluster.host}:")
+        self.assertNotIn(":old:", read)
 
     def test_a_failing_program(self):
         self.write(values="0,7", launch="bash -c 'echo v=1; echo last words >&2; exit $i'")
