@@ -135,10 +135,16 @@ std::string SetFiles::hint_for(const std::string& name,
   for (const std::string& scheduler : schedulers_without_table()) names.push_back(scheduler);
   std::string hint = bare ? did_you_mean(name, names) : std::string();
   if (!hint.empty()) return hint;
+  const std::string searched = "searched in: " + join(directories, ", ");
+  if (!bare) return searched;
+  std::erase_if(names, [&](const std::string& one) {
+    if (contains(schedulers_without_table(), one)) return false;
+    const std::string path = find_file(scheduler_file(one), directories, read_);
+    return table_of_file(path).empty() || !is_file(path, read_);
+  });
   std::ranges::sort(names);
   names.erase(std::unique(names.begin(), names.end()), names.end());
-  return "searched in: " + join(directories, ", ") +
-         (bare ? "; known by name: " + join(names, ", ") : "");
+  return searched + "; schedulers: " + join(names, ", ");
 }
 
 std::vector<std::string> SetFiles::set_folders(const SetFile& home) const {

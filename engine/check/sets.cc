@@ -134,6 +134,8 @@ void SetBuilder::add_foreign(const std::string& name, const Foreign& foreign,
   const auto& [file, from, pattern_sets] = foreign;
   const Element* element = find_set(file.document.root, pattern_sets ? "patternset" : "", name);
   if (!element) {
+    // The sets are made of a platform's description, and what is wrong with that has been told.
+    if (diagnostics_.has_errors() && describes_platform(file.document.root)) return;
     diagnostics_.error(from.mark, fmt::format("no set '{}' in '{}'", name, file.path),
                        did_you_mean(name, set_names(file.document.root)));
     return;

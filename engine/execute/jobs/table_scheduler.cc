@@ -202,9 +202,8 @@ class TableScheduler final : public Scheduler {
     // A command that knows none of the jobs, or not all of them, may call that an error.
     if (result.status != 0 && !says_unknown(question, result))
       return Status::error(error_text(result, table_->title));
-    const bool nothing =
-        result.status != 0 && (strip(result.out).empty() ||
-                               says_unknown_alone(*table_, question, result.out));
+    const bool nothing = result.status != 0 && (strip(result.out).empty() ||
+                                                says_unknown_alone(*table_, question, result.out));
     if (!nothing) return read_answer(question.answer, result.out, jobs);
     jobs->clear();
     return Status::ok();

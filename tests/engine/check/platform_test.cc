@@ -105,6 +105,13 @@ TEST_CASE("what a site's file may not hold, with the nearest that it may") {
   CHECK(checked.says("d/site.yaml:3:3: error: unknown key 'acount' in platform 'big'"));
   CHECK(checked.says("did you mean 'account'?"));
   CHECK(with_site("platform: {name: p, scheduler: slurmm}\n").says("did you mean 'slurm'?"));
+  // Nothing is like it: the schedulers that there are. The sets that are missing for it are not told.
+  checked = with_site("platform: {name: p, scheduler: torque}\n");
+  CHECK(checked.says("; schedulers: "));
+  CHECK_FALSE(checked.says("no set"));
+  CHECK(with_site("platform: {name: p, queue: q}\n").says("did you mean 'partition'?"));
+  CHECK(with_site("", "resources: {ncpus: 4}").says("did you mean 'cpus_per_task'?"));
+  CHECK(with_site("", "resources: {mpiprocs: 4}").says("did you mean 'tasks_per_node'?"));
   CHECK(with_site("platform: {partition: p}\n").says("this platform has no 'name'"));
   CHECK(with_site("platform: {name: p, container: {imag: x}}\n").says("did you mean 'image'?"));
 }
