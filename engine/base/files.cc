@@ -116,13 +116,20 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-Status write_and_close(int file, const std::string& bytes, const std::string& path) {
-  Status status = write_to(file, bytes, path);
+namespace {
+
+Status put_and_close(int file, const PutBytes& put, const std::string& path) {
+  Status status = put(file);
   if (close(file) != 0 && status) status = file_error(path, "cannot write", errno);
   return status;
 }
 
-Status write_file(const std::string& path, const std::string& bytes, int mode) {
+PutBytes put_all(const std::string& bytes, const std::string& path) {
+  return [&bytes, &path](int file) { return write_to(file, bytes, path); };
+}
+
+// Replaces a file atomically.
+Status replace_file(const std::string& path, const PutBytes& put, int mode) {
   // The temporary name is unique to this process. Others, possibly on other hosts, may write the
   // same file at the same moment.
   const std::string aside = name_beside(path);
@@ -134,12 +141,22 @@ Status write_file(const std::string& path, const std::string& bytes, int mode) {
     fd = open(aside.c_str(), flags, permissions);
   }
   if (fd < 0) return file_error(path, "cannot write", errno);
-  Status status = write_and_close(fd, bytes, path);
+  Status status = put_and_close(fd, put, path);
   if (status && rename(aside.c_str(), path.c_str()) != 0) {
     status = file_error(path, "cannot write", errno);
   }
   if (!status) unlink(aside.c_str());
   return status;
+}
+
+}  // namespace
+
+Status write_and_close(int file, const std::string& bytes, const std::string& path) {
+  return put_and_close(file, put_all(bytes, path), path);
+}
+
+Status write_file(const std::string& path, const std::string& bytes, int mode) {
+  return replace_file(path, put_all(bytes, path), mode);
 }
 
 namespace {
@@ -177,27 +194,32 @@ std::string target_of(std::string path) {
   return path;
 }
 
-Status write_into(const std::string& path, const std::string& bytes) {
+Status write_into(const std::string& path, const PutBytes& put) {
   // Through its own descriptor the process goes on where it has got to: what it prints before and
   // afterwards is not written over.
   if (const int own = descriptor_of(path); own >= 0) {
     std::fflush(nullptr);
-    return write_to(own, bytes, path);
+    return put(own);
   }
   const int fd = open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (fd < 0) return file_error(path, "cannot write", errno);
-  return write_and_close(fd, bytes, path);
+  return put_and_close(fd, put, path);
 }
 
 }  // namespace
 
-Status write_named_file(const std::string& path, const std::string& bytes) {
+Status write_named_file(const std::string& path, const PutBytes& put) {
+  constexpr int kMode = 0644;
   const std::string target = target_of(path);
   std::optional<struct stat> there;
   TRY(look_at(target, &there));
-  if (!there) return write_file(target, bytes);
-  if (!S_ISREG(there->st_mode) || is_open_stream(target)) return write_into(target, bytes);
-  return write_file(target, bytes, static_cast<int>(there->st_mode & 0777U));
+  if (!there) return replace_file(target, put, kMode);
+  if (!S_ISREG(there->st_mode) || is_open_stream(target)) return write_into(target, put);
+  return replace_file(target, put, static_cast<int>(there->st_mode & 0777U));
+}
+
+Status write_named_file(const std::string& path, const std::string& bytes) {
+  return write_named_file(path, put_all(bytes, path));
 }
 
 Status append_file(const std::string& path, const std::string& bytes) {

@@ -35,6 +35,9 @@ Status write_file(const std::string& path, const std::string& bytes, int mode = 
 // permissions; what is no regular file, such as a device or a FIFO, and /dev/stdout
 // get the bytes.
 Status write_named_file(const std::string& path, const std::string& bytes);
+// The same of bytes that `put` writes to the descriptor that it gets.
+using PutBytes = std::function<Status(int file)>;
+Status write_named_file(const std::string& path, const PutBytes& put);
 Status append_file(const std::string& path, const std::string& bytes);
 Status read_file(const std::string& path, std::string* bytes);
 // Reads a file and passes its bytes to `take`, one piece at a time.

@@ -13,6 +13,7 @@
 #include "engine/cli/prepare.h"
 #include "engine/cli/replay.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/show_results.h"
 #include "engine/cli/version.h"
 #include "engine/evidence/archive.h"
 #include "engine/evidence/scratch.h"
@@ -110,13 +111,19 @@ int archive_command(const Settings& settings, const ArchiveArgs& args) {
   Archived archived;
   if (print_if_error(settings, write_archive(settings, runs, kVersion, file, &archived)))
     return kFailed;
+  bool whole = true;
+  for (const Archived::Said& said : archived.said) {
+    print_unfinished(*said.run, said.unfinished);
+    print_diagnostics(settings, said.diagnostics, said.run->sources());
+    whole = whole && !said.diagnostics.has_errors();
+  }
   for (const std::string& note : archived.notes) fmt::print(stderr, "note: {}\n", note);
   if (!settings.quiet)
     fmt::print("{}: {} members, {} bytes\n", file, archived.members, archived.bytes);
-  if (args.sign.empty()) return kFine;
+  if (args.sign.empty()) return whole ? kFine : kFailed;
   if (print_if_error(settings, sign_file(file, args.sign))) return kFailed;
   if (!settings.quiet) fmt::print("{}.sig\n", file);
-  return kFine;
+  return whole ? kFine : kFailed;
 }
 
 int verify_command(const Settings& settings, const VerifyArgs& args) {

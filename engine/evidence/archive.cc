@@ -121,17 +121,18 @@ class Archiver {
     const std::string folder = scratch_.path() + "/" + staged.folder;
     std::unique_ptr<Run> copied;
     TRY(open_archived(settings_, folder, &copied));
-    EvidenceTexts now, then;
+    Evidence now, then;
     const std::unique_ptr<Evaluator> real = make_result_evaluator(settings_);
     ComputedValues computed;
-    TRY(evidence_texts(*copied, version_, *computed.recording(*real), &now));
-    TRY(evidence_texts(run, version_, *real, &then));
-    now[kComputed] = computed.json();
-    for (const auto& [name, text] : now) {
+    TRY(make_evidence(*copied, version_, *computed.recording(*real), &now));
+    TRY(make_evidence(run, version_, *real, &then));
+    archived_.said.push_back({&run, then.unfinished, std::move(then.said)});
+    now.texts[kComputed] = computed.json();
+    for (const auto& [name, text] : now.texts) {
       const std::string path = folder + "/" + name;
       TRY(make_directories(path.substr(0, path.rfind('/'))));
       TRY(write_file(path, text));
-      if (name.ends_with(".dat") && then[name] != text)
+      if (name.ends_with(".dat") && then.texts[name] != text)
         archived_.notes.push_back(
             fmt::format("{}: {} is not the table of the run's folder, which has values that are "
                         "left out or lie "

@@ -5,7 +5,7 @@
 //   runs/000003/            journal.sqlite, the files of workpackages that results read, what they
 //                           printed, scripts and records, each where it was in the run's folder
 //   runs/000003/input/      the workflow and what it includes, as texts
-//   runs/000003/samples.csv, tables/   what evidence_texts() makes of all that
+//   runs/000003/samples.csv, tables/   what make_evidence() makes of all that
 //   runs/000003/computed.json          values of these tables that Python computed
 //   SHA256SUMS              of all other members, for `sha256sum -c`
 #pragma once
@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/base/diagnostics.h"
 #include "engine/base/status.h"
 #include "engine/run/run.h"
 #include "engine/run/settings.h"
@@ -25,6 +26,13 @@ struct Archived {
   size_t members = 0;
   long long bytes = 0;
   std::vector<std::string> notes;  // what is not in it
+  // Of each run: the words of `result` beside its tables.
+  struct Said {
+    const Run* run = nullptr;
+    std::string unfinished;
+    Diagnostics diagnostics;
+  };
+  std::vector<Said> said;
 };
 
 // Writes the archive, and nothing to the runs' folders. `version`: this program's.

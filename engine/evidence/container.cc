@@ -376,19 +376,10 @@ Status files_below(const std::string& folder, std::vector<std::string>* names) {
   return error ? Status::error(folder + ": " + error.message(), error.value()) : Status::ok();
 }
 
-// The file takes its name when it is whole.
 Status write_container(const std::string& folder, const std::string& file) {
   std::vector<std::string> names;
   TRY(files_below(folder, &names));
-  const std::string part = file + ".part";
-  const int out = ::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
-  if (out < 0) return file_error(part, "cannot write", errno);
-  Status status = write_members(folder, names, out, part);
-  if (::close(out) != 0 && status) status = file_error(part, "cannot write", errno);
-  if (status && ::rename(part.c_str(), file.c_str()) != 0)
-    status = file_error(file, "cannot write", errno);
-  if (!status) ::unlink(part.c_str());
-  return status;
+  return write_named_file(file, [&](int out) { return write_members(folder, names, out, file); });
 }
 
 Status unpack(const std::string& file, const std::string& folder, std::vector<std::string>* names,

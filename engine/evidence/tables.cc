@@ -3,18 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "engine/base/text.h"
+#include "engine/base/files.h"
 #include "engine/report/json.h"
 #include "engine/report/run_results.h"
 #include "engine/results/rows/analyse.h"
 
 namespace tally {
 namespace {
+
+constexpr auto kReplace = nlohmann::json::error_handler_t::replace;
 
 std::string csv_cell(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
@@ -60,6 +63,21 @@ std::string file_name(std::string name) {
   return name;
 }
 
+// Notes name files of the run's folder. They do so as if it were where it was first: a copy says the
+// same wherever it is read.
+std::string with_first_paths(std::string json, const Run& run, const std::string& first) {
+  const auto quoted = [](const std::string& path) {
+    const std::string text = nlohmann::json(path + "/").dump(-1, ' ', false, kReplace);
+    return text.substr(1, text.size() - 2);
+  };
+  const std::string here = quoted(absolute_path(run.directory().path));
+  const std::string there = quoted(first);
+  for (size_t at = json.find(here); here != there && at != std::string::npos;
+       at = json.find(here, at + there.size()))
+    json.replace(at, here.size(), there);
+  return json;
+}
+
 }  // namespace
 
 Settings reading(const Settings& settings) {
@@ -82,24 +100,27 @@ Status open_archived(const Settings& settings, const std::string& folder,
                        run.definitions_input().diagnostics.format(run.definitions_input().sources));
 }
 
-Status evidence_texts(const Run& run, const std::string& version, Evaluator& evaluator,
-                      EvidenceTexts* texts) {
+Status make_evidence(const Run& run, const std::string& version, Evaluator& evaluator,
+                     Evidence* out) {
   const Settings settings;
   RunResults results;
   TRY(read_workpackages(settings, run, run.definitions(), &results));
   ResultRequest request;
   request.write = false;
   request.samples = true;
-  request.warn = false;
   results_of(settings, request, evaluator, &results);
   add_other_values(evaluator, results, &results.samples);
-  (*texts)["samples.csv"] = samples_csv(std::move(results.samples));
+  EvidenceTexts& texts = out->texts;
+  texts["samples.csv"] = samples_csv(std::move(results.samples));
   const std::vector<RenderedResult> tables = results.take_outputs();
   for (const RenderedResult& one : tables)
-    if (one.has_file) (*texts)["tables/" + file_name(one.name) + ".dat"] = one.file_text;
+    if (one.has_file) texts["tables/" + file_name(one.name) + ".dat"] = one.file_text;
   ReportedRun head{run.journal().run().id, {}, run.definitions().name.value, {}};
   TRY(run.journal().archived_from(&head.directory));
-  (*texts)["tables/tables.json"] = json_document({head}, tables, run.sources(), version);
+  texts["tables/tables.json"] =
+      with_first_paths(json_document({head}, tables, run.sources(), version), run, head.directory);
+  out->unfinished = results.unfinished;
+  out->said = std::move(results.diagnostics);
   return Status::ok();
 }
 

@@ -124,7 +124,7 @@ class Verifier {
   void check_run(const std::string& folder) {
     constexpr const char* kProgram = "tally ";
     std::unique_ptr<Run> run;
-    EvidenceTexts texts;
+    Evidence evidence;
     Status status = open_archived(settings_, folder_ + "/" + folder, &run);
     const std::string version = starts_with(out_.program, kProgram)
                                     ? out_.program.substr(std::string(kProgram).size())
@@ -133,7 +133,7 @@ class Verifier {
     std::string json;
     if (status) status = read_file(folder_ + "/" + folder + "/" + kComputed, &json);
     if (status && !computed.read(json)) fault(folder + "/" + kComputed, "cannot be read");
-    if (status) status = evidence_texts(*run, version, *computed.remembered(), &texts);
+    if (status) status = make_evidence(*run, version, *computed.remembered(), &evidence);
     if (status && compute_) check_computed(folder, computed);
     if (!status) {
       // A run with a broken journal has nothing else to be said of it.
@@ -144,6 +144,7 @@ class Verifier {
     if (const std::vector<std::string>& missing = computed.missing(); !missing.empty())
       fault(folder + "/" + kComputed, fmt::format("has no value of '{}', to which the samples lead",
                                                   one_line(missing.front())));
+    const EvidenceTexts& texts = evidence.texts;
     for (const auto& [name, now] : texts) compare(folder + "/" + name, now, &done);
     for (const std::string& name : names_) {
       if (starts_with(name, folder + "/tables/") &&

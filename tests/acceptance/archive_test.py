@@ -57,6 +57,15 @@ result:
 """
 
 # JUBE's language, and a pattern over a file of its own name.
+DOUBTFUL = """name: d
+outpath: run
+parameterset: {name: p, parameter: {name: a, _: [1, 2, 3]}}
+patternset: {name: q, pattern: {name: v, type: float, _: 'v=(\\S+)'}}
+step: {name: s, kind: run, use: p, do: echo v=$a}
+analyser: {name: an, use: q, analyse: {step: s, file: stdout}}
+result: {use: an, table: {name: t, column: [a, v]}}
+"""
+
 JUBE = """<jube>
  <benchmark name="old" outpath="old_runs">
   <parameterset name="p"><parameter name="x" type="int">1,2,3</parameter></parameterset>
@@ -130,6 +139,51 @@ class Archive(unittest.TestCase):
             away.rename(self.home / "runs")
             (self.home / "scratch-away").rename(self.home / "scratch")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def doubtful(self, name):
+        """A run of three points in a folder of its own."""
+        home = self.home / name
+        home.mkdir()
+        (home / "d.yaml").write_text(DOUBTFUL)
+        self.assertEqual(self.call("run", "d.yaml", cwd=home).returncode, 0)
+        return home
+
+    def test_what_result_says_of_a_run_archive_says_too(self):
+        # Output that changed: the row is marked, in the archive too, and it is verified elsewhere.
+        home = self.doubtful("changed")
+        with open(home / "run/000000/000001_s/work/stdout", "a") as file:
+            file.write("v=9\n")
+        done = self.call("archive", "run", "-o", "it.zip", cwd=home)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("has changed since it ended", done.stderr)
+        done = self.bare(home / "it.zip")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with zipfile.ZipFile(home / "it.zip") as archive:
+            self.assertIn("2,2.0,CHANGED", archive.read("runs/000000/tables/t.dat").decode())
+            self.assertIn(f"'{home}/run/000000/000001_s/work/stdout'", archive.read("runs/000000/tables/tables.json").decode())
+        # Output that is gone: an error, as of `result`. The archive is written all the same.
+        home = self.doubtful("gone")
+        shutil.rmtree(home / "run/000000/000001_s")
+        done = self.call("archive", "run", "-o", "it.zip", cwd=home)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("is done, but its work directory is gone", done.stderr)
+        self.assertEqual(self.bare(home / "it.zip").returncode, 0)
+        # A run that has not ended.
+        (home / "d.yaml").write_text(DOUBTFUL.replace("outpath: run", "outpath: half").replace("echo", "test $a = 2 && kill -9 $PPID; echo"))
+        self.call("run", "d.yaml", cwd=home)
+        done = self.call("archive", "half", "-o", "it.zip", cwd=home)
+        self.assertIn("workpackages have not ended", done.stderr)
+
+    def test_a_link_stays_one_and_a_device_is_written_to(self):
+        (self.home / "link.zip").symlink_to("real.zip")
+        self.tally("archive", "old.xml", "-o", "link.zip")
+        self.assertTrue((self.home / "link.zip").is_symlink())
+        self.assertEqual(self.call("verify", "real.zip").returncode, 0)
+        (self.home / "full.zip").symlink_to("/dev/full")
+        done = self.call("archive", "old.xml", "-o", "full.zip")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("No space left on device", done.stderr)
+        self.assertTrue((self.home / "full.zip").is_char_device())
 
     def test_jubes_files_and_several_runs(self):
         self.tally("archive", "toy.yaml", "old.xml", "-o", "two.zip")
