@@ -81,20 +81,19 @@ void put(NamedValues& values, const std::string& name, const std::string& value)
 
 void add_components(const Step& step, NamedValues& values, const Lookup& lookup,
                     const Lookup& written) {
-  const auto number = [&](const NamedValues& of, const char* name) {
-    return whole_number(value_in(of, lookup, name));
-  };
   const std::string threads = value_in(values, lookup, "threadspertask");
   const bool own_threads = sets_threads(step, lookup);
-  std::optional<long long> nodes = number(values, "nodes");
+  const std::string total = value_in(values, lookup, "totalnodes");
+  const Lookup beside = [&](std::string_view name) -> const std::string* {
+    const bool plain = name == "totalnodes" && !is_users(lookup, name);
+    return plain || without_platform_prefix(name) == "totalnodes" ? &total : lookup(name);
+  };
   std::string options = value_in(values, lookup, "scheduler_options");
   const std::string starter = value_in(values, lookup, "starter");
   const std::string its_options(strip(starter.substr(std::min(starter.find(' '), starter.size()))));
   std::string line = launch_words(values, lookup, starter, "--het-group=0");
   for (size_t i = 0; i < step.components.size(); ++i) {
-    const NamedValues of = step.kinds->values(step.components[i], lookup, written);
-    const std::optional<long long> more = number(of, "nodes");
-    nodes = nodes && more ? std::optional(*nodes + *more) : std::nullopt;
+    const NamedValues of = step.kinds->values(step.components[i], beside, written);
     options += (options.empty() ? "" : "\n") + component_lines(of, lookup);
     const std::string cpus = value_in(of, lookup, "threadspertask");
     line +=
@@ -102,7 +101,6 @@ void add_components(const Step& step, NamedValues& values, const Lookup& lookup,
                              fmt::format("--het-group={} --cpus-per-task={}", i + 1, cpus),
                              cpus == threads || own_threads ? "" : "env OMP_NUM_THREADS=" + cpus);
   }
-  put(values, "totalnodes", nodes ? std::to_string(*nodes) : std::string());
   put(values, "scheduler_options", options);
   put(values, "launch_line", line);
 }
@@ -137,6 +135,18 @@ bool is_more_than_a_program(std::string_view text) {
 }
 
 }  // namespace
+
+void add_total_nodes(const Step& step, NamedValues& values, const Lookup& lookup) {
+  if (step.components.empty()) return;
+  std::optional<long long> nodes = whole_number(value_in(values, lookup, "nodes"));
+  for (const Step& component : step.components) {
+    const std::string& own = component.resources.nodes.value;
+    const std::optional<long long> more =
+        whole_number(own.empty() ? value_in({}, lookup, "nodes") : substitute(own, lookup));
+    nodes = nodes && more ? std::optional(*nodes + *more) : std::nullopt;
+  }
+  put(values, "totalnodes", nodes ? std::to_string(*nodes) : std::string());
+}
 
 void add_launch_line(const Step& step, NamedValues& values, const Lookup& lookup,
                      const Lookup& written) {

@@ -8,9 +8,13 @@
 
 namespace tally {
 
+// Adds totalnodes, the nodes of all components. It does not do so for a step without components.
+// `values` has what the step's `resources` gave.
+void add_total_nodes(const Step& step, NamedValues& values, const Lookup& lookup);
+
 // Adds launch_line: the platform's starter, the container and the program, of all components. With
-// several components also totalnodes, and scheduler_options gets the lines that ask for the others:
-// it is the last of a job script's options. `values` has what the step's keys gave.
+// several components scheduler_options gets the lines that ask for the others: it is the last of a
+// job script's options. `values` has what the step's keys gave, and totalnodes.
 void add_launch_line(const Step& step, NamedValues& values, const Lookup& lookup,
                      const Lookup& written);
 

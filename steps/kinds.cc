@@ -279,7 +279,10 @@ NamedValues TallyKinds::values(const Step& step, const Lookup& lookup,
   Named values;
   for (const ResourceKey& one : resource_keys())
     add_text(values, one.parameter, step.resources.*one.text, lookup);
-  if (step.kind == StepKind::run) add_derived(step, values, lookup);
+  if (step.kind == StepKind::run) {
+    add_derived(step, values, lookup);
+    add_total_nodes(step, values, lookup);
+  }
   add_starter(values, lookup);
   if (step.kind == StepKind::run) {
     add_text(values, "launch", step.launch, with_added(values, lookup));

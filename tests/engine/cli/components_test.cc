@@ -60,6 +60,19 @@ TEST_CASE("each component has its part of the job script's head and of srun's li
                 out);
 }
 
+TEST_CASE("the texts of a step and of its components know the nodes of all of them") {
+  const Shell shell;
+  std::string step = kTwo;
+  for (size_t at = step.find("--nodes $nodes"); at != std::string::npos;
+       at = step.find("--nodes $nodes", at + 1))
+    step.replace(at, 14, "--nodes $nodes --all ${totalnodes}");
+  shell.file("b.yaml", bench(step + "  env: {ALL: $totalnodes}\n"));
+  const std::string out = shell.tally("run b.yaml -n --script 1").out;
+  CHECK_MESSAGE(has(out, "./train --nodes 1 --all 4 > out : "), out);
+  CHECK_MESSAGE(has(out, "./load --nodes 3 --all 4\n"), out);
+  CHECK_MESSAGE(has(out, "ALL=\"4\"\n"), out);
+}
+
 TEST_CASE("the platform's values and options hold for each component") {
   const Shell shell;
   shell.file(
