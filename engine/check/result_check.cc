@@ -121,6 +121,17 @@ void check_fleet(const Benchmark& benchmark, Diagnostics& diagnostics) {
     if (find_pattern(benchmark, name.value) != nullptr) continue;
     diagnostics.error(name.mark, fmt::format("fleet: no pattern is called '{}'", name.value));
   }
+  const bool has_parts =
+      fleet.part.value.empty() || find_pattern(benchmark, fleet.part.value) == nullptr ||
+      std::ranges::any_of(benchmark.analysers, [&](const Analyser& analyser) {
+        return std::ranges::any_of(
+            analyser.rows, [&](const Text& name) { return name.value == fleet.part.value; });
+      });
+  if (!has_parts)
+    diagnostics.error(
+        fleet.part.mark,
+        fmt::format("fleet: part: no analyser has '{}' in its `rows`", fleet.part.value),
+        "a machine's parts are told apart by rows: `rows: " + fleet.part.value + "`");
   if (find_parameter(benchmark, kFleetNode) == nullptr)
     diagnostics.error(fleet.mark, "fleet: no parameter is called 'node'",
                       "a step that tests a machine uses a set with `{name: node, _: localhost}`");

@@ -148,7 +148,13 @@ FleetJudge::Unit& FleetJudge::unit_of(const WorkpackageView& view) {
 
 // Counts a workpackage that has ended by how it did.
 void FleetJudge::count(const WorkpackageView& view) {
-  FleetMember& member = unit_of(view).member;
+  Unit& unit = unit_of(view);
+  FleetMember& member = unit.member;
+  std::vector<std::string> point;
+  for (const std::string& name : point_names_)
+    if (const std::string* value = parameter_of(view, name)) point.push_back(name + "=" + *value);
+  Unit::Tried& tried = unit.tried[{view.step, join(point, ", ")}];
+  ++(view.state == State::done ? tried.measured : tried.failed);
   if (view.state == State::lost) {
     ++member.lost;
   } else if (view.state != State::done) {
@@ -184,6 +190,7 @@ void FleetJudge::take(const Record& row, const WorkpackageView& view) {
   for (const Text& name : fleet.same) {
     const Value* value = row.values.find(name.value);
     if (value == nullptr) continue;
+    printed_.insert(name.value);
     const std::string label = point.empty() ? name.value : name.value + " (" + point + ")";
     texts_[view.step + '\0' + label][unit.member.name][value->str()].insert(part_text);
   }
@@ -341,6 +348,65 @@ void FleetJudge::judge_bits(FleetReport& report) const {
   }
 }
 
+namespace {
+
+// Members that have fewer values of a name than most: a GPU that is gone is not slow.
+void find_fewer(const std::string& label, const std::string& part,
+                const std::map<std::string, size_t>& counts,
+                const std::vector<FleetMember*>& members) {
+  const auto count_of = [&](const FleetMember* member) {
+    const auto found = counts.find(member->name);
+    return found == counts.end() ? size_t{0} : found->second;
+  };
+  std::map<size_t, size_t> frequencies;
+  for (const FleetMember* member : members) ++frequencies[count_of(member)];
+  size_t usual = 0;
+  for (const auto& [count, frequency] : frequencies)
+    if (frequency >= frequencies[usual]) usual = count;
+  for (FleetMember* member : members) {
+    const size_t count = count_of(member);
+    if (count >= usual || !member->lacks.empty()) continue;
+    member->lacks = count == 0
+                        ? "no " + label
+                        : fmt::format("{} of {} {}, others have {}", label, count, part, usual);
+  }
+}
+
+}  // namespace
+
+// A machine passes if it has all that the others have, and each of its points was measured.
+void FleetJudge::find_gaps(FleetReport& report) const {
+  const std::string& part = benchmark_.fleet.part.value;
+  for (const bool pairs : {false, true}) {
+    std::vector<FleetMember*> members;
+    for (FleetMember& member : report.members)
+      if (member.is_pair == pairs && member.measured > 0) members.push_back(&member);
+    for (const auto& [name, samples] : rates_) {
+      std::map<std::string, size_t> counts;
+      for (const auto& [who, values] : samples) ++counts[who.first];
+      find_fewer(name.text(), part, counts, members);
+    }
+    for (const auto& [key, units] : texts_) {
+      std::map<std::string, size_t> counts;
+      for (const auto& [unit, texts] : units) {
+        Parts parts;
+        for (const auto& [text, of] : texts) parts.insert(of.begin(), of.end());
+        counts[unit] = parts.size();
+      }
+      find_fewer(key.substr(key.find('\0') + 1), part, counts, members);
+    }
+    for (FleetMember* member : members) {
+      for (const Text& name : benchmark_.fleet.same)
+        if (!pairs && printed_.count(name.value) == 0) member->lacks = "no " + name.value;
+      for (const auto& [where, tried] : units_.at(member->name).tried)
+        if (tried.measured == 0)
+          member->lacks = "nothing of " + (where.second.empty() ? where.first : where.second);
+      const bool passes = member->verdict == FleetVerdict::passes;
+      if (passes && !member->lacks.empty()) member->verdict = FleetVerdict::undecided;
+    }
+  }
+}
+
 // Says why a member is not decided, or slow.
 void FleetJudge::explain(FleetMember& member) const {
   const FleetFinding* finding = member.decisive();
@@ -370,6 +436,7 @@ void FleetJudge::explain(FleetMember& member) const {
   member.why =
       fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
   if (!marks.empty()) member.why += ", and " + join(marks, ", ");
+  if (!member.lacks.empty()) member.why.insert(0, member.lacks + " ");
 }
 
 FleetReport FleetJudge::verdicts(bool with_deviations) const {
@@ -385,6 +452,7 @@ FleetReport FleetJudge::verdicts(bool with_deviations) const {
   }
   judge_rates(report, with_deviations);
   judge_bits(report);
+  find_gaps(report);
   constexpr double kSecondsOfHour = 3600;
   report.node_hours = seconds_ / kSecondsOfHour;
   report.budget = std::strtod(benchmark_.fleet.find_given("budget").c_str(), nullptr);
@@ -439,6 +507,13 @@ void FleetJudge::take_decided(const Journal::Facts& facts) {
   }
 }
 
+// Whether one of its points was tried often enough, and was never measured.
+bool FleetJudge::fails_always(const Unit& unit) const {
+  return std::ranges::any_of(unit.tried, [&](const auto& entry) {
+    return entry.second.measured == 0 && entry.second.failed >= benchmark_.fleet.first;
+  });
+}
+
 std::vector<int> FleetJudge::not_needed() const {
   const FleetReport report = verdicts(false);
   const bool spent = report.budget > 0 && report.node_hours >= report.budget;
@@ -448,7 +523,7 @@ std::vector<int> FleetJudge::not_needed() const {
   for (const FleetMember& member : report.members) {
     const Unit& unit = units_.at(member.name);
     // Machines whose jobs fail say nothing more by failing again.
-    const bool decided = member.verdict != FleetVerdict::undecided ||
+    const bool decided = member.verdict != FleetVerdict::undecided || fails_always(unit) ||
                          (member.failed + member.lost >= benchmark_.fleet.first &&
                           member.failed + member.lost > member.measured);
     const bool idle = unit.pair_round > 0 && !questions.are_answered_by(member.name);

@@ -58,7 +58,8 @@ struct FleetMember {
   std::string group;  // that the site names: rack, switch, rail; empty: none
   bool is_pair = false;
   FleetVerdict verdict = FleetVerdict::undecided;
-  std::string why;  // a clause, of a verdict that is not `passes`
+  std::string why;    // a clause, of a verdict that is not `passes`
+  std::string lacks;  // a clause: what others have and it has not; it does not pass
   std::vector<FleetFinding> findings;
   std::vector<std::pair<std::string, std::string>> shown;  // `show` and `same`: name, text
   // Workpackages: those that count, and those that are no measurement.
@@ -110,6 +111,11 @@ class FleetJudge {
     std::map<std::string, std::vector<std::pair<std::string, std::string>>> shown;  // by part
     std::vector<int> pending;
     int pair_round = 0;
+    // By step and point: workpackages that measured, and that did not.
+    struct Tried {
+      int measured = 0, failed = 0;
+    };
+    std::map<std::pair<std::string, std::string>, Tried> tried;
   };
   using Samples = std::map<std::pair<std::string, std::string>, statistics::Sample>;  // unit, part
 
@@ -117,10 +123,12 @@ class FleetJudge {
   void count(const WorkpackageView& view);
   void take(const Record& row, const WorkpackageView& view);
   std::string point_of(const Record& row) const;
+  bool fails_always(const Unit& unit) const;
   // The verdicts, without words. The deviations take most of the time.
   FleetReport verdicts(bool with_deviations) const;
   void judge_rates(FleetReport& report, bool with_deviations) const;
   void judge_bits(FleetReport& report) const;
+  void find_gaps(FleetReport& report) const;
   void explain(FleetMember& member) const;
 
   const Benchmark& benchmark_;
@@ -134,6 +142,7 @@ class FleetJudge {
   using Parts = std::set<std::string>;
   // By step, pattern and point: the texts of each unit, with the parts that had them.
   std::map<std::string, std::map<std::string, std::map<std::string, Parts>>> texts_;
+  std::set<std::string> printed_;                // those of `same` that any machine has
   std::map<std::string, FleetVerdict> decided_;  // passes or slow, by name
   std::set<int> read_;                           // ids
   double seconds_ = 0;                           // of nodes

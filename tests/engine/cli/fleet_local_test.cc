@@ -130,6 +130,49 @@ TEST_CASE("fleet: a machine whose program fails has no verdict, and is not tried
   CHECK(count_of(here.content("done"), "2 3") == 0);
 }
 
+TEST_CASE("fleet: a machine that lacks what the others have does not pass") {
+  LocalFleet here;
+  const std::string program = kProgram;
+  const auto run = [&](const std::string& from, const std::string& to) {
+    std::string text = program;
+    text.replace(text.find(from), from.size(), to);
+    here.file("program", text);
+    here.sh("chmod +x program; rm -rf runs done");
+    const Ran ran = here.fleet("--nodes 0,1,2,3");
+    INFO(ran.out, ran.err);
+    CHECK(ran.code == 1);
+    return here.verdicts();
+  };
+  // A GPU that is gone.
+  std::string verdicts = run("for gpu in 0 1", "for gpu in 0 $([ $1 = 2 ] || echo 1)");
+  CHECK_MESSAGE(has(verdicts, "1 passes \n2 undecided rate of 1 gpu, others have 2 "), verdicts);
+  // One that prints no rate.
+  verdicts =
+      run("rate %.5f time %.5f clock %d\\n\", gpu,",
+          "%s %.5f time %.5f clock %d\\n\", gpu, node == 2 && gpu == 1 ? \"none\" : \"rate\",");
+  CHECK_MESSAGE(has(verdicts, "1 passes \n2 undecided rate of 1 gpu, others have 2 "), verdicts);
+  // Bits that nobody compared: on one machine, on all.
+  verdicts = run("echo \"loss $loss\"", "[ $1 = 2 ] || echo \"loss $loss\"");
+  CHECK_MESSAGE(has(verdicts, "1 passes \n2 undecided no loss "), verdicts);
+  verdicts = run("echo \"loss $loss\"", "");
+  CHECK_MESSAGE(has(verdicts, "0 undecided no loss "), verdicts);
+  CHECK_MESSAGE(!has(verdicts, "passes"), verdicts);
+}
+
+TEST_CASE("fleet: a machine that fails at one of the points does not pass, nor is tried for ever") {
+  LocalFleet here;
+  std::string text = kWorkflow;
+  const std::string node = "{name: node, _: \"0\"}";
+  text.replace(text.find(node), node.size(), "[{name: node, _: \"0\"}, {name: size, _: \"8,9\"}]");
+  text.replace(text.find("$jube_wp_iteration"), 18, "$jube_wp_iteration && test $node$size != 29");
+  here.file("fleet.yaml", text);
+  const Ran ran = here.fleet("--nodes 0,1,2,3");
+  INFO(ran.out, ran.err);
+  CHECK(ran.code == 1);
+  CHECK(has(here.verdicts(), "1 passes \n2 undecided nothing of size=9 after "));
+  CHECK(count_of(here.content("done"), "2 4") == 0);
+}
+
 TEST_CASE("fleet: machines that are not decided take turns") {
   LocalFleet here;
   std::string text = kWorkflow;
@@ -186,5 +229,6 @@ TEST_CASE("fleet: the budget, a dry run, and what is wrong with a command line o
   CHECK(has(with("{at_least: 5}").err, "'5' is not a percentage"));
   CHECK(has(with("{first: 0}").err, "not a whole number of at least 1"));
   CHECK(has(with("{same: lost}").err, "no pattern is called 'lost'"));
+  CHECK(has(with("{part: loss}").err, "no analyser has 'loss' in its `rows`"));
   CHECK(with("{wrong: 2%}").code == 0);
 }
