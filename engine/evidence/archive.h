@@ -26,7 +26,7 @@ struct Archived {
   size_t members = 0;
   long long bytes = 0;
   std::vector<std::string> notes;  // what is not in it
-  // Of each run: the words of `result` beside its tables.
+  // The words of `result` beside the tables of a run.
   struct Said {
     const Run* run = nullptr;
     std::string unfinished;

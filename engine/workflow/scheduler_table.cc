@@ -247,6 +247,7 @@ std::string memory_word(const SchedulerTable& table, const std::string& amount) 
 std::string request_fault(const SchedulerTable& table, std::string_view key,
                           const std::string& value) {
   if (key != "memory" || value.empty() || !memory_word(table, value).empty()) return {};
+  if (table.directives.memory.empty()) return "cannot be asked of " + table.title;
   return "is not an amount, as 64G, 500M or 4096 (MiB)";
 }
 

@@ -71,6 +71,25 @@ TEST_CASE("an option cannot pass the limits that the plan counts with") {
   refused(shell, "b.yaml:3", "sbatch reads 'SBATCH_ARRAY_INX'");
 }
 
+TEST_CASE("options of schedulers that a table describes cannot contradict what the plan says") {
+  const Shell shell;
+  const auto says = [&](const char* scheduler, const char* resources, const char* message) {
+    CAPTURE(resources);
+    shell.file("b.yaml", bench(resources, "", scheduler));
+    const Ran ran = shell.tally("validate b.yaml");
+    CHECK(ran.code == 2);
+    CHECK_MESSAGE(has(ran.err, message), ran.err);
+  };
+  says("sge", ", memory: 8G, options: {l: mem_free=1G}",
+       "option 'l: mem_free' has the meaning of the key 'memory'");
+  says("flux", ", options: {cores: 9}",
+       "option 'cores' has the meaning of the key 'cpus_per_task'");
+  for (const char* option : {"bcc: 2", "wait: true", "watch: true", "dry-run: true"})
+    says("flux", (std::string(", options: {") + option + "}").c_str(),
+         "Tally sets itself or cannot");
+  says("flux", ", memory: 8G", "memory '8G' cannot be asked of Flux");
+}
+
 // On this machine the program is launched in each cycle.
 TEST_CASE("srun's variables under other names than their options, and with values of parameters") {
   const Shell shell;
