@@ -28,6 +28,7 @@
 #include "engine/results/judge/compare.h"
 #include "engine/results/table/columns.h"
 #include "engine/statistics/comparison.h"
+#include "engine/workpackage/outcome.h"
 
 namespace tally {
 namespace {
@@ -54,6 +55,12 @@ class Replay {
     if (print_if_error(settings_, base->journal().workpackages(&workpackages_))) return kFailed;
     choose();
     if (chosen_.empty()) return none("no workpackage has ended well");
+    // The engine would go on with what is left.
+    RunResults results;
+    if (print_if_error(settings_,
+                       read_workpackages(settings_, *base, base->definitions(), &results)))
+      return kFailed;
+    if (!results.unfinished.empty()) return none("the run had not ended: " + results.unfinished);
     if (const std::string why = cannot_run(base->benchmark()); !why.empty()) return none(why);
     copy_ = request_.work + "/" + padded_id(base->journal().run().id);
     for (const std::set<int>& generation : generations())
@@ -158,7 +165,13 @@ class Replay {
       if (reset) reset = remove_tree(copy_ + "/" + one.directory);
       if (print_if_error(settings_, reset)) return false;
     }
-    return execute_part(own, *run) == kFine;
+    // Its exit code is also that of workpackages that failed in the first run.
+    execute_part(own, *run);
+    std::vector<Journal::Stored> now;
+    if (print_if_error(settings_, run->journal().workpackages(&now))) return false;
+    return std::ranges::all_of(now, [&](const Journal::Stored& one) {
+      return ids.count(one.workpackage.id) == 0 || finished_well(one.workpackage.outcome.state);
+    });
   }
 
   Status copy_run() const {

@@ -328,6 +328,23 @@ class Archive(unittest.TestCase):
             self.assertIn(done.returncode, (1, 2), name)
         self.assertFalse((self.home.parent / "out").exists())
 
+    def test_replay_beside_rows_that_failed_and_of_a_run_that_has_not_ended(self):
+        home = self.doubtful("failed")
+        (home / "d.yaml").write_text(DOUBTFUL.replace("do: echo v=$a", "do: echo v=$a; test $a != 2"))
+        self.assertEqual(self.call("run", "d.yaml", cwd=home).returncode, 1)
+        self.call("archive", "run", "-i", "1", "-o", "it.zip", cwd=home)
+        done = self.call("verify", "it.zip", "--replay", "--share", "100%", cwd=home)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("2 of 2 points run again: 2 of 2 values agree", done.stdout)
+        # Nothing of what is left of an unfinished run is run.
+        (home / "d.yaml").write_text(DOUBTFUL.replace("do: echo v=$a", "do: echo v=$a; test $a != 2 || test -e $jube_benchmark_home/left || kill -9 $PPID").replace("outpath: run", "outpath: half"))
+        self.call("run", "d.yaml", cwd=home)
+        (home / "left").touch()
+        self.call("archive", "half", "-o", "half.zip", cwd=home)
+        done = self.call("verify", "half.zip", "--replay", "--share", "100%", cwd=home)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("not run again: the run had not ended", done.stderr)
+
     def test_signature(self):
         if not shutil.which("ssh-keygen"):
             self.skipTest("no ssh-keygen")
