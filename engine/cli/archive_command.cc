@@ -37,6 +37,12 @@ void print_verified(const Verification& found) {
   for (const ArchivedRun& run : found.runs)
     fmt::print("{}, run {}: {} table{} made again from {} sample{}\n", run.benchmark, run.id,
                run.tables, run.tables == 1 ? "" : "s", run.samples, run.samples == 1 ? "" : "s");
+  for (const LossWitness& witness : found.witnesses)
+    fmt::print(
+        "{}: the losses of the first {} step{} differ by {:.2g} of the reference model's in "
+        "float64 "
+        "at most\n",
+        witness.member, witness.steps, witness.steps == 1 ? "" : "s", witness.difference);
   fmt::print("{} members, made by {}\n", found.members,
              found.program.empty() ? "an unknown program" : found.program);
 }

@@ -111,7 +111,20 @@ class Verifier {
       check_run(folder);
       take_programs(run);
     }
+    for (const std::string& name : names_)
+      if (name.ends_with(".json") && name.find("/work/") != std::string::npos) check_witness(name);
     return Status::ok();
+  }
+
+  void check_witness(const std::string& member) {
+    std::string record;
+    std::string wrong;
+    if (!read_file(folder_ + "/" + member, &record)) return;  // it is missing, which is said
+    std::optional<LossWitness> witness = read_witness(record, &wrong);
+    if (!witness) return;
+    if (!wrong.empty()) return fault(member, wrong);
+    witness->member = member;
+    out_.witnesses.push_back(std::move(*witness));
   }
 
   void take_programs(const nlohmann::json& run) {

@@ -8,6 +8,7 @@
 
 #include "engine/base/status.h"
 #include "engine/evidence/container.h"
+#include "engine/evidence/witness.h"
 #include "engine/run/settings.h"
 
 namespace tally {
@@ -23,6 +24,7 @@ struct Verification {
   std::vector<ArchivedRun> runs;
   std::string program;                                        // "tally 0.3.0": that made it
   std::vector<std::pair<std::string, std::string>> programs;  // path, SHA-256
+  std::vector<LossWitness> witnesses;                         // of the records that have one
   std::vector<Fault> faults;
 };
 

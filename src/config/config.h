@@ -250,10 +250,11 @@ struct Config {
   LogFormat log_format = LogFormat::jupiter;
   bool log_throughput = false;  // --log-throughput, for LogFormat::megatron
   int64_t log_interval = 100, save_interval = 0, eval_interval = 0, eval_iterations = 0;
-  bool time_phases = false;  // --time-phases
-  bool energy = true;        // false: --no-energy
-  bool explain = false;      // --explain
-  bool find_batch = false;   // --find-batch: nothing is trained
+  bool time_phases = false;   // --time-phases
+  bool energy = true;         // false: --no-energy
+  bool explain = false;       // --explain
+  int64_t witness_steps = 0;  // --witness-steps; 0: none
+  bool find_batch = false;    // --find-batch: nothing is trained
   // --throughput-start and --throughput-stop: first and last iteration; 0, 0: not given.
   std::pair<int64_t, int64_t> throughput_window{0, 0};
   // --profile-start and --profile-stop likewise, and --profile-dir.

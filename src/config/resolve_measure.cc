@@ -87,7 +87,8 @@ void resolve_explain(const Config& c) {
   constexpr int64_t fewest = 20;
   if (!c.explain) return;
   if (c.command == Command::evaluate || c.skip_train)
-    fail("--explain", "measures training, and this run does not train: leave it out");
+    fail("--explain", "--witness-steps",
+         "measures training, and this run does not train: leave it out");
   if (c.device == "cpu")
     fail(
         "--explain",
@@ -98,6 +99,21 @@ void resolve_explain(const Config& c) {
     fail("--explain", "contradicts --profile-start, as CUPTI serves one at a time: leave one out");
   if (c.train_iterations > 0 && c.train_iterations < fewest)
     fail("--explain", "does the last steps again: train for {} steps or more", fewest);
+}
+
+void resolve_witness(const Config& c) {
+  constexpr const char* flag = "--witness-steps";
+  if (c.witness_steps == 0) return;
+  if (c.command == Command::evaluate || c.skip_train)
+    fail(flag, "witnesses training, and this run does not train: leave it out");
+  if (c.world_size > 1)
+    fail(flag, "computes in one process, and this run has {}: start one", c.world_size);
+  if (c.train_iterations > 0 && c.witness_steps > c.train_iterations)
+    fail(flag, "{} is more than the {} steps of the run", c.witness_steps, c.train_iterations);
+  const ModelConfig& m = c.model;
+  if (m.hidden_dropout > 0 || m.attention_dropout > 0)
+    fail(flag,
+         "dropout draws other masks on a GPU: give --hidden-dropout 0 and --attention-dropout 0");
 }
 
 void check_find_batch(const Flags& f, const Config& c) {
@@ -125,6 +141,7 @@ void resolve_measuring(const Flags& f, Config* c) {
   resolve_phases(c);
   resolve_windows(c);
   resolve_explain(*c);
+  resolve_witness(*c);
 }
 
 }  // namespace tally::train

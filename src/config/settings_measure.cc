@@ -25,6 +25,10 @@ void add_measure_settings(SettingTable* table, Flags* flags) {
        "attention, other kernels, bubble, messages, slowest rank, gaps. Does the last 15 steps "
        "again after the measured ones, under CUPTI, which changes no result (docs/evidence.md)")
       .record("explain");
+  t.number("--witness-steps", &c.witness_steps, 1,
+           "Record the losses of so many first steps by the reference model in float64 on the CPU, "
+           "from the same weights and samples, beside the run's own (docs/evidence.md). For small "
+           "models; before the training");
   t.turns_on(
       "--find-batch", &c.find_batch,
       "Find the largest --micro-batch-size that fits, by the memory model and on a GPU then by "

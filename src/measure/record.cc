@@ -106,6 +106,18 @@ json counters_json(const Record& r) {
           {"kernels", kernels}};
 }
 
+json witness_json(const Record& r) {
+  json losses = json::array(), own = json::array();
+  for (size_t k = 0; k < r.witness.size(); ++k) {
+    losses.push_back(finite_or_null(r.witness[k]));
+    if (k < r.steps.size()) own.push_back(finite_or_null(r.steps[k].loss));
+  }
+  const double difference = witness_difference(r);
+  return {{"losses", losses},
+          {"own_losses", own},
+          {"largest_relative_difference", finite_or_null(difference)}};
+}
+
 // Adds what a run measured besides its steps.
 void add_measurements(const Record& r, json* out) {
   (*out)["headline"] = !r.config.time_phases && r.config.profile_window.first == 0;
@@ -113,6 +125,7 @@ void add_measurements(const Record& r, json* out) {
   if (r.profile) (*out)["profile"] = profile_json(r);
   if (r.counters) (*out)["counters"] = counters_json(r);
   if (!r.explanation.empty() && !r.steps.empty()) (*out)["explain"] = explanation_json(r);
+  if (!r.witness.empty()) (*out)["witness"] = witness_json(r);
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) (*out)["phases"] = phases_json(r);
   if (const auto w = window_throughput(r))
     (*out)["throughput_window"] = {{"first_iteration", r.config.throughput_window.first},
@@ -275,6 +288,15 @@ Record begin_record(const Config& config) {
   record.notices = config.notices;
   record.started = utc_now();
   return record;
+}
+
+double witness_difference(const Record& r) {
+  double largest = std::nan("");
+  for (size_t k = 0; k < std::min(r.witness.size(), r.steps.size()); ++k) {
+    const double off = std::fabs(r.steps[k].loss - r.witness[k]) / std::fabs(r.witness[k]);
+    if (std::isfinite(off)) largest = std::isnan(largest) ? off : std::max(largest, off);
+  }
+  return largest;
 }
 
 nlohmann::ordered_json configuration_json(const Record& r) {

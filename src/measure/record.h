@@ -108,6 +108,9 @@ struct RunFacts : DeviceFacts, ProcessFacts, WindowFacts {
   std::string weights_hash;  // after the last step; empty: bits need not repeat (--deterministic)
   std::vector<GpuEnergyUse> energy;  // each rank's; empty: the run has not ended
   Explanation explanation;           // each rank's; empty: without --explain
+  // The losses of the first steps in float64 by the reference model; empty: without
+  // --witness-steps.
+  std::vector<double> witness;
   size_t device_bytes_peak = 0;
 };
 
@@ -136,6 +139,8 @@ double tokens_per_step(const Record& record);
 // The index in record.steps of the first step after the warm-up (Throughput::steady_from). There is
 // a step.
 size_t first_steady_step(const Record& record);
+// The largest difference of a step's loss from its witness, as a share of it; NaN without one.
+double witness_difference(const Record& record);
 // The steps of --throughput-start to --throughput-stop; empty where this run did not do them all.
 struct WindowThroughput {
   double seconds = 0;  // sum over all its steps

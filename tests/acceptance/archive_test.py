@@ -319,6 +319,31 @@ class Archive(unittest.TestCase):
         done = self.bare(self.rewritten({"runs/000000/samples.csv": lambda _: None}))
         self.assertIn("samples.csv: is missing", done.stderr)
 
+    def test_a_witness_follows_from_its_record(self):
+        losses = {"loss": [10.5, 10.25, 10.0]}
+        right = {"losses": [10.5, 10.0], "own_losses": [10.5, 10.25], "largest_relative_difference": 0.025}
+        cases = {"right": (right, None),
+                 "others": ({**right, "own_losses": [10.5, 10.0]}, "its witness has other losses than its steps"),
+                 "nicer": ({**right, "largest_relative_difference": 0.0025},
+                           "the difference of its witness does not follow from its losses")}
+        for name, (witness, fault) in cases.items():
+            with self.subTest(name):
+                (self.home / "record.json").write_text(json.dumps({"results": {"witness": witness}, "steps": losses}))
+                (self.home / f"{name}.yaml").write_text(
+                    f"name: {name}\noutpath: {name}\nfileset: {{name: f, copy: record.json}}\n"
+                    "step: {name: train, kind: run, use: f, do: echo done}\n")
+                self.tally("run", f"{name}.yaml")
+                self.tally("archive", f"{name}.yaml", "-o", f"{name}.zip")
+                done = self.bare(self.home / f"{name}.zip")
+                member = "runs/000000/000000_train/work/record.json"
+                if fault:
+                    self.assertEqual(done.returncode, 1, done.stdout)
+                    self.assertIn(f"{member}: {fault}", done.stdout + done.stderr)
+                else:
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                    self.assertIn(f"{member}: the losses of the first 2 steps differ by 0.025 of the reference model's in float64",
+                                  done.stdout)
+
     def test_members_stay_in_their_folder(self):
         for name in ("../out", "/tmp/out", "a/../../out", "runs//x"):
             path = self.home / "bad.zip"

@@ -30,6 +30,7 @@
 #include "src/train/step/session.h"
 #include "src/train/step/step_loop.h"
 #include "src/train/step/step_window.h"
+#include "src/train/step/witness.h"
 
 namespace tally::train {
 namespace {
@@ -127,6 +128,7 @@ class Run {
       evaluate_once(config_, session, data_, mesh_, from.iteration, print_, &record_);
       return {};
     }
+    if (config_.witness_steps > 0) witness(from);
     LoopHooks hooks;
     hooks.stop = [&] {
       if (writer_) report(writer_->finished());
@@ -205,6 +207,13 @@ class Run {
   Progress start(Session* session) {
     const TaskScope task(world_.meeting().operations(), "reads or makes the weights");
     return session->start(start_, [this](const std::string& text) { note(text); });
+  }
+  void witness(const Progress& from) {
+    if (from.iteration > 0)
+      return note("--witness-steps: the run resumes another one: its first steps have no witness");
+    print_(fmt::format("  witness    {} step{} of the reference model in float64 on the CPU",
+                       config_.witness_steps, config_.witness_steps == 1 ? "" : "s"));
+    record_.witness = witness_losses(config_, data_.train, start_);
   }
   // Comes last, because the steps that it does change the weights.
   void explain_steps_of(StepLoop& loop) {

@@ -126,6 +126,11 @@ std::string start_summary(const Record& r) {
 
 std::string measurements_summary(const Record& r) {
   std::string out = energy_summary(r) + explanation_summary(r);
+  if (!r.witness.empty())
+    out += fmt::format(
+        "witness: the losses of the first {} steps differ by {:.2g} of the reference model's in "
+        "float64 at most\n",
+        std::min(r.witness.size(), r.steps.size()), witness_difference(r));
   if (!r.phases.empty() && r.phases.size() == r.steps.size()) {
     const size_t first = first_steady_step(r);
     const auto phases = phase_statistics(r.phases, first);

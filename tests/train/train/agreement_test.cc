@@ -194,6 +194,7 @@ const std::set<std::string> may_differ{
     "--profile-start", "--profile-stop", "--profile-dir",  // rank 0 alone uses them
     "--profile-counters",                                  // runs in one process
     "--find-batch",                                        // runs in one process
+    "--witness-steps",                                     // likewise
     "--no-energy",                                         // each rank reads its own GPU, or not
     "--throughput-start", "--throughput-stop",             // likewise
     "--persistent-save-interval",                          // known and refused, or without effect

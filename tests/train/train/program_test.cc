@@ -443,6 +443,38 @@ TEST_CASE("what cannot be measured is refused") {
                  "--time-phases: the passes of a pipeline's micro batches overlap"));
 }
 
+TEST_CASE("--witness-steps: the losses of the reference model in float64 stand beside the run's") {
+  const Folder folder("witness");
+  const std::string still = mock + "--hidden-dropout 0 --attention-dropout 0 --train-iters 5 ";
+  const auto losses = [&](const std::string& flags, const char* name) {
+    const Ended ended = tally_train(still + flags + " --record " + folder / name);
+    CHECK_MESSAGE(ended.code == 0, ended.err);
+    return read_json(folder / name);
+  };
+  const json plain = losses("", "plain.json"), run = losses("--witness-steps 3", "run.json");
+  CHECK(!plain["results"].contains("witness"));
+  CHECK(run["steps"]["loss"] == plain["steps"]["loss"]);  // the witness changes nothing
+  // A stranger's check.
+  const json reference = losses("--reference --fp64", "reference.json");
+  const json& witness = run["results"]["witness"];
+  REQUIRE(witness["losses"].size() == 3);
+  for (size_t k = 0; k < 3; ++k) {
+    CHECK(witness["losses"][k] == reference["steps"]["loss"][k]);
+    CHECK(witness["own_losses"][k] == run["steps"]["loss"][k]);
+  }
+  CHECK(witness["largest_relative_difference"] > 0);
+  CHECK(witness["largest_relative_difference"] < 1e-5);
+  CHECK(losses("--witness-steps 5 --fp64",
+               "f64.json")["results"]["witness"]["largest_relative_difference"] < 1e-12);
+  const auto error = [&](const std::string& flags) { return tally_train(mock + flags).err; };
+  CHECK(contains(error("--train-iters 4 --hidden-dropout 0.1 --witness-steps 2"),
+                 "--witness-steps: dropout draws other masks on a GPU"));
+  CHECK(contains(tally_train(still + "--witness-steps 6").err,
+                 "--witness-steps: 6 is more than the 5 steps of the run"));
+  CHECK(contains(tally_train(still + "--witness-steps 2 --nproc-per-node 2").err,
+                 "--witness-steps: computes in one process, and this run has 2: start one"));
+}
+
 TEST_CASE("--find-batch on a CPU: the largest that the model lets fit, and one more does not") {
   const Folder folder("find_batch");
   for (const std::string model : {"", "--model bert-base --vocab-size 300 "}) {
