@@ -3,10 +3,7 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 
-#include "engine/base/files.h"
-#include "engine/base/text.h"
 #include "engine/cli/explained.h"
 #include "engine/cli/option_parsing.h"
 #include "engine/cli/prepare.h"

@@ -87,6 +87,19 @@ def run_model(program, base, model, outcome):
     return root, programs, out
 
 
+def round_trip(root, programs):
+    """The run as an archive, which is verified where nothing else is."""
+    code, out = run(TALLY, root, ["archive", "nlp_benchmark_run", "-o", "archive.zip"], programs)
+    check("tally archive: exit code", code, 0)
+    empty = root / "elsewhere"
+    empty.mkdir()
+    (root / "archive.zip").rename(empty / "archive.zip")
+    done = subprocess.run([TALLY, "verify", "archive.zip"], cwd=empty, env={}, capture_output=True, text=True)
+    check("tally verify", (done.returncode, "archive.zip: verified" in done.stdout), (0, True))
+    if done.returncode != 0:
+        failures.append(done.stdout + done.stderr + out)
+
+
 def one_program(program, base):
     """What a program made of both models: {what: text}."""
     made = {}
@@ -102,6 +115,7 @@ def one_program(program, base):
         check(f"{program} result, {model}", (results / "nlp_csv.dat").read_text(), made[f"{model} csv"])
         if program == TALLY:
             check(f"{program} result, {model}: job", (results / "nlp.dat").read_text(), made[f"{model} table"])
+            round_trip(root, programs)
         work = root / "nlp_benchmark_run/000000/000003_benchmark/work"
         made[f"{model} job script"] = (work / "nlp.sbatch").read_text().replace(str(root), "ROOT")
         source = root / "nlp_benchmark_run/000000/000000_get_source/work"

@@ -93,6 +93,13 @@ TEST_CASE("fleet: a slow GPU of a machine is named, and so are wrong bits in one
   CHECK(has(here.content("runs/000000/result/fleet.xml"), "name=\"3\""));
   CHECK(has(here.content("runs/000000/result/fleet.svg"), "3: slow: gpu 1: "));
   CHECK(here.starts() < 6 * 9);
+  // As one file, verified in an empty folder.
+  const Ran archive = here.tally("archive runs/000000 -o fleet.zip");
+  CHECK_MESSAGE(archive.code == 0, archive.err);
+  const Ran verified =
+      here.sh("mkdir empty && cd empty && mv ../fleet.zip . && env -i \"$TALLY\" verify fleet.zip");
+  CHECK_MESSAGE(verified.code == 0, verified.err);
+  CHECK(has(verified.out, "local, run 0: 1 table made again"));
 }
 
 TEST_CASE("fleet: a baseline finds what all machines have in common, and tells bits of two apart") {

@@ -153,8 +153,16 @@ TEST_CASE("what others on the GPU take: the same call took longer than in other 
     CHECK(of(divide(t, {}), StepBar::interrupted) == 0);
   }
   SUBCASE("a little more is no interruption") {
-    t.activities[4].end = t.activities[4].start + ms + kInterruption - 1;
+    // Less than half as long again.
+    t.activities[4].end = t.activities[4].start + ms + ms / 2;
     CHECK(of(divide(t, {}), StepBar::interrupted) == 0);
+    // Much longer, of a short kernel.
+    for (size_t k = 0; k < t.activities.size(); k += 2)
+      t.activities[k].end = t.activities[k].start + 1000;
+    t.activities[4].end += kInterruption - 1;
+    CHECK(of(divide(t, {}), StepBar::interrupted) == 0);
+    ++t.activities[4].end;
+    CHECK(of(divide(t, {}), StepBar::interrupted) == kInterruption);
   }
   SUBCASE("messages wait, they are not interrupted") {
     for (DeviceActivity& a : t.activities) a.name = sum;
@@ -181,7 +189,10 @@ TEST_CASE("the transfer of a message, by all ranks' times of it") {
 TEST_CASE("GEMMs alone: the median of each kernel, and no other kernels") {
   std::vector<DeviceActivity> all;
   for (int64_t k = 0; k < 5; ++k) {
-    all.push_back(kernel(gemm, 1000 * k, 1000 * k + (k == 3 ? 900 : 100)));  // one was interrupted
+    all.push_back(kernel(gemm, 1000 * k,
+                         1000 * k + (k == 0   ? 900
+                                     : k == 1 ? 50
+                                              : 100)));  // one was interrupted
     all.push_back(kernel(norm, 1000 * k + 900, 1000 * k + 950));
     all.push_back(kernel("splitKreduce_kernel", 1000 * k + 950, 1000 * k + 960));
   }
