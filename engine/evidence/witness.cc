@@ -8,7 +8,7 @@ namespace tally {
 namespace {
 
 // A number at a place of a list; not a number where there is none.
-double number_at(const nlohmann::json& list, size_t place) {
+double loss_at(const nlohmann::json& list, size_t place) {
   if (!list.is_array() || place >= list.size() || !list[place].is_number()) return std::nan("");
   return list[place].get<double>();
 }
@@ -34,9 +34,9 @@ std::optional<LossWitness> read_witness(const std::string& record, std::string* 
     return json.contains(Pointer(path)) ? json[Pointer(path)] : none;
   };
   for (size_t step = 0; step < witness.steps; ++step) {
-    const double exact = number_at(json[at], step);
-    const double own = number_at(list("/steps/loss"), step);
-    if (!are_equal(own, number_at(list("/results/witness/own_losses"), step)))
+    const double exact = loss_at(json[at], step);
+    const double own = loss_at(list("/steps/loss"), step);
+    if (!are_equal(own, loss_at(list("/results/witness/own_losses"), step)))
       *fault = "its witness has other losses than its steps";
     const double off = std::fabs(own - exact) / std::fabs(exact);
     if (std::isfinite(off)) witness.difference = std::max(witness.difference, off);
