@@ -377,6 +377,10 @@ void find_fewer(const std::string& label, const std::string& part,
 // A machine passes if it has all that the others have, and each of its points was measured.
 void FleetJudge::find_gaps(FleetReport& report) const {
   const std::string& part = benchmark_.fleet.part.value;
+  for (const auto& [name, samples] : rates_)
+    if (!baseline_.rates.empty() && baseline_.rates.count(name) == 0)
+      report.notes.push_back(fmt::format(
+          "{}: the baseline does not have it; it is judged by the median alone", name.text()));
   for (const bool pairs : {false, true}) {
     std::vector<FleetMember*> members;
     for (FleetMember& member : report.members)
@@ -396,10 +400,17 @@ void FleetJudge::find_gaps(FleetReport& report) const {
       find_fewer(key.substr(key.find('\0') + 1), part, counts, members);
     }
     for (FleetMember* member : members) {
+      const auto& tried = units_.at(member->name).tried;
+      for (const auto& [name, accepted] : baseline_.rates) {
+        const bool has_step = std::ranges::any_of(
+            tried, [&](const auto& entry) { return entry.first.first == name.step; });
+        if (has_step && rates_.count(name) == 0)
+          member->lacks = fmt::format("no {} of the baseline", name.text());
+      }
       for (const Text& name : benchmark_.fleet.same)
         if (!pairs && printed_.count(name.value) == 0) member->lacks = "no " + name.value;
-      for (const auto& [where, tried] : units_.at(member->name).tried)
-        if (tried.measured == 0)
+      for (const auto& [where, count] : tried)
+        if (count.measured == 0)
           member->lacks = "nothing of " + (where.second.empty() ? where.first : where.second);
       const bool passes = member->verdict == FleetVerdict::passes;
       if (passes && !member->lacks.empty()) member->verdict = FleetVerdict::undecided;

@@ -166,6 +166,18 @@ TEST_CASE("fleet: a machine that lacks what the others have does not pass") {
   CHECK_MESSAGE(!has(verdicts, "passes"), verdicts);
 }
 
+TEST_CASE("fleet: rates that the baseline alone has, or has not, are said") {
+  LocalFleet here;
+  Ran ran = here.fleet("--nodes 0,1,2,3 --accept");
+  CHECK(ran.code == 0);
+  here.sh("sed -i 's/\"metric\": *\"rate\"/\"metric\": \"speed\"/' fleet.baseline.json");
+  ran = here.fleet("--nodes 0,1,2,3 --baseline fleet.baseline.json");
+  INFO(ran.out, ran.err, here.content("fleet.baseline.json"));
+  CHECK(ran.code == 1);
+  CHECK(has(here.verdicts("000001"), "0 undecided no speed of the baseline "));
+  CHECK(has(ran.out + ran.err, "rate: the baseline does not have it"));
+}
+
 TEST_CASE("fleet: a machine that fails at one of the points does not pass, nor is tried for ever") {
   LocalFleet here;
   std::string text = kWorkflow;
