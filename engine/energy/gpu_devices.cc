@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #ifndef TALLY_STATIC
 #include <dlfcn.h>
@@ -42,6 +43,22 @@ struct ProcessInfo {
   unsigned gpu_instance = 0, compute_instance = 0;
 };
 
+// nvmlDeviceGetTotalEccErrors: kinds of errors; counted since the driver was loaded.
+constexpr int kCorrected = 0, kUncorrected = 1, kSinceDriver = 0;
+// A value of nvmlDeviceGetFieldValues, and the fields of NVLink's errors over all its links.
+struct FieldValue {
+  unsigned field = 0, scope = 0;
+  long long time = 0, latency = 0;
+  int type = 0, result = 0;
+  unsigned long long value = 0;  // a union
+};
+constexpr int kUnsignedInt = 1, kUnsignedLong = 2, kUnsignedLongLong = 3;  // types
+constexpr std::array<std::pair<const char*, unsigned>, 4> kNvlinkErrors = {
+    {{"nvlink_crc_flit", 38},
+     {"nvlink_crc_data", 45},
+     {"nvlink_replay", 52},
+     {"nvlink_recovery", 59}}};
+
 struct Nvml {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -63,6 +80,11 @@ struct Nvml {
   int (*default_clock)(Device, int, unsigned*) = nullptr;
   int (*violation)(Device, int, ViolationTime*) = nullptr;
   int (*processes)(Device, unsigned*, ProcessInfo*) = nullptr;
+  int (*uuid)(Device, char*, unsigned) = nullptr;
+  int (*temperature)(Device, int, unsigned*) = nullptr;  // degrees Celsius
+  int (*ecc_errors)(Device, int, int, unsigned long long*) = nullptr;
+  int (*remapped_rows)(Device, unsigned*, unsigned*, unsigned*, unsigned*) = nullptr;
+  int (*fields)(Device, int, FieldValue*) = nullptr;
   int (*driver)(char*, unsigned) = nullptr;
   int (*cuda)(int*) = nullptr;
   const char* (*error)(int) = nullptr;
@@ -72,6 +94,32 @@ template <typename Function>
 bool find(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
   return *function != nullptr;
+}
+
+void find_optional(void* library, Nvml* nvml) {
+  find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml->handle_at);
+  find(library, "nvmlDeviceGetIndex", &nvml->index);
+  find(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml->energy);
+  find(library, "nvmlDeviceGetPowerUsage", &nvml->power);
+  find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml->limit);
+  find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml->throttle);
+  find(library, "nvmlDeviceGetPowerManagementDefaultLimit", &nvml->default_limit);
+  find(library, "nvmlDeviceGetMaxClockInfo", &nvml->max_clock);
+  find(library, "nvmlDeviceGetClockInfo", &nvml->clock);
+  find(library, "nvmlDeviceGetUtilizationRates", &nvml->utilisation);
+  find(library, "nvmlDeviceGetApplicationsClock", &nvml->application_clock);
+  find(library, "nvmlDeviceGetDefaultApplicationsClock", &nvml->default_clock);
+  find(library, "nvmlDeviceGetViolationStatus", &nvml->violation);
+  if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml->processes))
+    find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml->processes);
+  find(library, "nvmlDeviceGetUUID", &nvml->uuid);
+  find(library, "nvmlDeviceGetTemperature", &nvml->temperature);
+  find(library, "nvmlDeviceGetTotalEccErrors", &nvml->ecc_errors);
+  find(library, "nvmlDeviceGetRemappedRows", &nvml->remapped_rows);
+  find(library, "nvmlDeviceGetFieldValues", &nvml->fields);
+  find(library, "nvmlSystemGetDriverVersion", &nvml->driver);
+  find(library, "nvmlSystemGetCudaDriverVersion", &nvml->cuda);
+  find(library, "nvmlErrorString", &nvml->error);
 }
 
 class RealGpuDevices final : public GpuDevices {
@@ -117,6 +165,8 @@ class RealGpuDevices final : public GpuDevices {
       reading.joules = static_cast<double>(value) / 1000;
     reading.watts = milli(nvml_.power, gpu);
     reading.sm_mhz = clock(nvml_.clock, kSmClock, gpu);
+    constexpr int kSensorOfGpu = 0;
+    reading.celsius = clock(nvml_.temperature, kSensorOfGpu, gpu);
     if (nvml_.throttle != nullptr && nvml_.throttle(devices_[gpu], &value) == kSuccess)
       reading.throttle = value;
     return reading;
@@ -144,6 +194,27 @@ class RealGpuDevices final : public GpuDevices {
       pids.push_back(static_cast<int>(found[i].pid));
     return pids;
   }
+  std::string uuid(size_t gpu) const override {
+    std::array<char, 96> text{};
+    if (nvml_.uuid == nullptr || nvml_.uuid(devices_[gpu], text.data(), text.size()) != kSuccess)
+      return {};
+    return text.data();
+  }
+  std::vector<GpuCounter> counters(size_t gpu) const override {
+    std::vector<GpuCounter> all = {{"ecc_corrected", ecc_errors(kCorrected, gpu)},
+                                   {"ecc_uncorrected", ecc_errors(kUncorrected, gpu)}};
+    std::array<unsigned, 4> rows{};
+    const bool remaps =
+        nvml_.remapped_rows != nullptr &&
+        nvml_.remapped_rows(devices_[gpu], &rows[0], &rows[1], &rows[2], &rows[3]) == kSuccess;
+    constexpr std::array<const char*, 4> kRows = {"rows_remapped_corrected",
+                                                  "rows_remapped_uncorrected", "rows_remap_pending",
+                                                  "rows_remap_failed"};
+    for (size_t i = 0; i < kRows.size(); ++i)
+      all.push_back({kRows[i], remaps ? std::optional<uint64_t>(rows[i]) : std::nullopt});
+    for (const auto& [name, field] : kNvlinkErrors) all.push_back({name, field_of(field, gpu)});
+    return all;
+  }
   std::string driver() const override {
     std::array<char, 96> text{};
     if (nvml_.driver == nullptr || nvml_.driver(text.data(), text.size()) != kSuccess) return {};
@@ -169,6 +240,23 @@ class RealGpuDevices final : public GpuDevices {
     if (nvml_.violation == nullptr || nvml_.violation(devices_[gpu], policy, &time) != kSuccess)
       return {};
     return static_cast<double>(time.violation) * kNano;
+  }
+  std::optional<uint64_t> ecc_errors(int kind, size_t gpu) const {
+    unsigned long long count = 0;
+    if (nvml_.ecc_errors == nullptr ||
+        nvml_.ecc_errors(devices_[gpu], kind, kSinceDriver, &count) != kSuccess)
+      return {};
+    return count;
+  }
+  std::optional<uint64_t> field_of(unsigned field, size_t gpu) const {
+    FieldValue value;
+    value.field = field;
+    if (nvml_.fields == nullptr || nvml_.fields(devices_[gpu], 1, &value) != kSuccess ||
+        value.result != kSuccess)
+      return {};
+    if (value.type == kUnsignedInt) return value.value & 0xffffffff;
+    if (value.type == kUnsignedLong || value.type == kUnsignedLongLong) return value.value;
+    return {};
   }
   std::optional<double> milli(int (*function)(Device, unsigned*), size_t gpu) const {
     unsigned value = 0;
@@ -196,24 +284,7 @@ Status GpuDevices::open(std::unique_ptr<GpuDevices>* out) {
       !find(library, "nvmlDeviceGetHandleByIndex_v2", &nvml.handle) ||
       !find(library, "nvmlDeviceGetName", &nvml.name))
     return close_with("libnvidia-ml.so.1 is too old");
-  find(library, "nvmlDeviceGetHandleByPciBusId_v2", &nvml.handle_at);
-  find(library, "nvmlDeviceGetIndex", &nvml.index);
-  find(library, "nvmlDeviceGetTotalEnergyConsumption", &nvml.energy);
-  find(library, "nvmlDeviceGetPowerUsage", &nvml.power);
-  find(library, "nvmlDeviceGetEnforcedPowerLimit", &nvml.limit);
-  find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.throttle);
-  find(library, "nvmlDeviceGetPowerManagementDefaultLimit", &nvml.default_limit);
-  find(library, "nvmlDeviceGetMaxClockInfo", &nvml.max_clock);
-  find(library, "nvmlDeviceGetClockInfo", &nvml.clock);
-  find(library, "nvmlDeviceGetUtilizationRates", &nvml.utilisation);
-  find(library, "nvmlDeviceGetApplicationsClock", &nvml.application_clock);
-  find(library, "nvmlDeviceGetDefaultApplicationsClock", &nvml.default_clock);
-  find(library, "nvmlDeviceGetViolationStatus", &nvml.violation);
-  if (!find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes))
-    find(library, "nvmlDeviceGetComputeRunningProcesses_v2", &nvml.processes);
-  find(library, "nvmlSystemGetDriverVersion", &nvml.driver);
-  find(library, "nvmlSystemGetCudaDriverVersion", &nvml.cuda);
-  find(library, "nvmlErrorString", &nvml.error);
+  find_optional(library, &nvml);
   const auto words = [&](int code) {
     return nvml.error == nullptr ? fmt::format("error {}", code) : std::string(nvml.error(code));
   };

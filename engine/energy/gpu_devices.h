@@ -16,8 +16,9 @@ namespace tally {
 struct GpuReading {
   std::optional<double> joules;  // since the driver was loaded
   std::optional<double> watts;
-  std::optional<unsigned> sm_mhz;  // the clock of its SMs
-  uint64_t throttle = 0;           // NVML's bits
+  std::optional<unsigned> sm_mhz;   // the clock of its SMs
+  std::optional<unsigned> celsius;  // its temperature
+  uint64_t throttle = 0;            // NVML's bits
 };
 
 // A GPU's work at one moment, and how long it has worked so since the driver was loaded. Empty: the
@@ -38,6 +39,12 @@ struct GpuSettings {
   std::optional<unsigned> application_mhz, default_application_mhz;
 };
 
+// A GPU's own count of one kind of its faults. Empty: the GPU does not count that.
+struct GpuCounter {
+  std::string name;
+  std::optional<uint64_t> value;
+};
+
 class GpuDevices {
  public:
   // Opens libnvidia-ml.so.1. The status says why there are no GPUs to read.
@@ -50,6 +57,11 @@ class GpuDevices {
   virtual GpuSettings settings(size_t gpu) const = 0;
   virtual GpuReading read(size_t gpu) const = 0;
   virtual GpuWork work(size_t gpu) const = 0;
+  // "GPU-8f2e03a1-..."; empty: unknown.
+  virtual std::string uuid(size_t gpu) const = 0;
+  // Always the same names in the same order: errors of memory and of NVLink since the driver was
+  // loaded, rows of memory that were replaced in the GPU's life.
+  virtual std::vector<GpuCounter> counters(size_t gpu) const = 0;
   // The processes that compute on the GPU, as far as NVML and the kernel show them to us.
   virtual std::vector<int> processes(size_t gpu) const = 0;
   // "580.95.05", and the version of CUDA that it supports, "13.0". Empty: unknown.

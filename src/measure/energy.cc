@@ -41,6 +41,22 @@ void add_piece(const PowerSample& a, const PowerSample& b, double from, double t
   add(a.reading.sm_mhz, b.reading.sm_mhz, &out->sm_mhz,
       [&](double begin, double end) { return (begin + end) / 2 * (to - from); });
   out->throttle |= a.reading.throttle | b.reading.throttle;
+  if (b.reading.celsius) out->celsius = std::max(out->celsius.value_or(0), *b.reading.celsius);
+}
+
+// `before` and `after` have the same names.
+std::vector<GpuFaults> faults_of(const std::vector<GpuCounter>& before,
+                                 const std::vector<GpuCounter>& after) {
+  std::vector<GpuFaults> faults;
+  for (size_t i = 0; i < after.size(); ++i) {
+    GpuFaults& one = faults.emplace_back();
+    one.name = after[i].name;
+    one.count = after[i].value;
+    // A counter that somebody reset meanwhile tells nothing.
+    if (one.count && before[i].value && *one.count >= *before[i].value)
+      one.in_run = *one.count - *before[i].value;
+  }
+  return faults;
 }
 
 }  // namespace
@@ -82,7 +98,7 @@ std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
 }
 
 EnergySampler::EnergySampler(std::unique_ptr<GpuDevices> gpus, size_t gpu, double interval)
-    : gpus_(std::move(gpus)), gpu_(gpu), interval_(interval) {
+    : gpus_(std::move(gpus)), gpu_(gpu), before_(gpus_->counters(gpu)), interval_(interval) {
   sample();
   thread_ = std::thread([this] { read_until_stopped(); });
 }
@@ -134,7 +150,12 @@ GpuEnergyUse EnergySampler::finish(const std::vector<Step>& steps, size_t first)
   stop();
   sample();
   GpuEnergyUse use;
-  use.limit_watts = gpus_->settings(gpu_).limit_watts;
+  const GpuSettings settings = gpus_->settings(gpu_);
+  use.uuid = gpus_->uuid(gpu_);
+  use.limit_watts = settings.limit_watts;
+  use.default_limit_watts = settings.default_limit_watts;
+  use.max_sm_mhz = settings.max_sm_mhz;
+  use.faults = faults_of(before_, gpus_->counters(gpu_));
   use.energy = energy_in(samples_, spans_of(steps, first, done_));
   if (use.energy.seconds < shortest_seconds) {
     use.not_available = fmt::format(

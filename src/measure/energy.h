@@ -31,6 +31,7 @@ struct SpanEnergy {
   std::optional<double> sampled_joules;  // the integral of the sensor's power
   uint64_t throttle = 0;                 // NVML's bits: every reason that was seen
   std::optional<double> sm_mhz;          // the mean clock of the SMs
+  std::optional<unsigned> celsius;       // the highest temperature
 };
 // Power is taken as linear in time between two samples. A value is empty where a sample lacks it,
 // or where the samples do not reach from the first span's begin to the last one's end. `samples`
@@ -48,13 +49,23 @@ struct StepsDone {
 std::vector<Span> spans_of(const std::vector<Step>& steps, size_t first,
                            const std::vector<StepsDone>& done);
 
-// The energy that a rank's GPU used for the steps after the warm-up.
+// A count of a GPU's faults at the run's end, and how much of it came in the run.
+struct GpuFaults {
+  std::string name;
+  std::optional<uint64_t> count, in_run;  // empty: the GPU does not count that
+};
+
+// NVML's answers about a rank's GPU: the energy that it used for the steps after the warm-up, how it
+// ran meanwhile, and its faults.
 struct GpuEnergyUse {
-  int rank = 0;
+  int rank = 0, local_rank = 0;
   std::string host;
-  std::string gpu;  // its PCI address
+  std::string gpu;   // its PCI address
+  std::string uuid;  // empty: unknown
   SpanEnergy energy;
-  std::optional<double> limit_watts;
+  std::optional<double> limit_watts, default_limit_watts;
+  std::optional<unsigned> max_sm_mhz;
+  std::vector<GpuFaults> faults;
   std::string not_available;  // why there is no number; empty: there is one
 };
 
@@ -80,6 +91,7 @@ class EnergySampler {
 
   std::unique_ptr<GpuDevices> gpus_;
   const size_t gpu_;
+  const std::vector<GpuCounter> before_;
   double interval_;
   std::vector<StepsDone> done_;
   std::mutex mutex_;  // for what follows

@@ -21,18 +21,30 @@ std::optional<double> joules_of(const GpuEnergyUse& use) {
 
 json gpu_json(const GpuEnergyUse& use) {
   const auto joules = joules_of(use);
+  json faults = json::object(), in_run = json::object();
+  for (const GpuFaults& one : use.faults) {
+    faults[one.name] = value_or_null(one.count);
+    in_run[one.name] = value_or_null(one.in_run);
+  }
   return {{"rank", use.rank},
+          {"local_rank", use.local_rank},
           {"host", use.host},
           {"gpu", use.gpu},
+          {"uuid", text_or_null(use.uuid)},
           {"seconds", use.energy.seconds > 0 ? json(use.energy.seconds) : json(nullptr)},
           {"joules", value_or_null(use.energy.joules)},
           {"sampled_joules", value_or_null(use.energy.sampled_joules)},
           {"mean_watts", joules ? json(*joules / use.energy.seconds) : json(nullptr)},
-          {"limit_watts", value_or_null(use.limit_watts)},
           {"sm_mhz", value_or_null(use.energy.sm_mhz)},
+          {"max_sm_mhz", value_or_null(use.max_sm_mhz)},
+          {"celsius", value_or_null(use.energy.celsius)},
+          {"limit_watts", value_or_null(use.limit_watts)},
+          {"default_limit_watts", value_or_null(use.default_limit_watts)},
           {"throttling",
            use.not_available.empty() ? json(throttle_words(use.energy.throttle)) : json(nullptr)},
-          {"not_available", text_or_null(use.not_available)}};
+          {"not_available", text_or_null(use.not_available)},
+          {"faults", faults},
+          {"faults_in_run", in_run}};
 }
 
 // The reason why the run as a whole has no number; empty: it has one.

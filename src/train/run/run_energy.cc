@@ -11,23 +11,34 @@ namespace {
 
 using PlainJson = nlohmann::json;
 
-PlainJson known(const std::optional<double>& value) {
+template <typename T>
+PlainJson known(const std::optional<T>& value) {
   return value ? PlainJson(*value) : PlainJson(nullptr);
 }
 
-std::optional<double> value_of(const PlainJson& value) {
-  return value.is_null() ? std::nullopt : std::optional<double>(value.get<double>());
+template <typename T>
+void take(const PlainJson& value, std::optional<T>* out) {
+  if (!value.is_null()) *out = value.get<T>();
 }
 
 std::string encoded_use(const GpuEnergyUse& use) {
+  PlainJson faults = PlainJson::array();
+  for (const GpuFaults& one : use.faults)
+    faults.push_back({one.name, known(one.count), known(one.in_run)});
   return PlainJson{{"host", use.host},
+                   {"local_rank", use.local_rank},
                    {"gpu", use.gpu},
+                   {"uuid", use.uuid},
+                   {"faults", faults},
                    {"seconds", use.energy.seconds},
                    {"joules", known(use.energy.joules)},
                    {"sampled_joules", known(use.energy.sampled_joules)},
                    {"throttle", use.energy.throttle},
-                   {"limit_watts", known(use.limit_watts)},
                    {"sm_mhz", known(use.energy.sm_mhz)},
+                   {"celsius", known(use.energy.celsius)},
+                   {"limit_watts", known(use.limit_watts)},
+                   {"default_limit_watts", known(use.default_limit_watts)},
+                   {"max_sm_mhz", known(use.max_sm_mhz)},
                    {"not_available", use.not_available}}
       .dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
@@ -38,9 +49,23 @@ GpuEnergyUse decoded(int rank, const std::string& text) {
   use.rank = rank;
   use.host = in["host"];
   use.gpu = in["gpu"];
-  use.energy = {in["seconds"], value_of(in["joules"]), value_of(in["sampled_joules"]),
-                in["throttle"], value_of(in["sm_mhz"])};
-  use.limit_watts = value_of(in["limit_watts"]);
+  use.local_rank = in["local_rank"];
+  use.uuid = in["uuid"];
+  use.energy.seconds = in["seconds"];
+  use.energy.throttle = in["throttle"];
+  take(in["joules"], &use.energy.joules);
+  take(in["sampled_joules"], &use.energy.sampled_joules);
+  take(in["sm_mhz"], &use.energy.sm_mhz);
+  take(in["celsius"], &use.energy.celsius);
+  take(in["limit_watts"], &use.limit_watts);
+  take(in["default_limit_watts"], &use.default_limit_watts);
+  take(in["max_sm_mhz"], &use.max_sm_mhz);
+  for (const PlainJson& one : in["faults"]) {
+    GpuFaults& faults = use.faults.emplace_back();
+    faults.name = one[0];
+    take(one[1], &faults.count);
+    take(one[2], &faults.in_run);
+  }
   use.not_available = in["not_available"];
   return use;
 }
@@ -77,6 +102,7 @@ std::vector<GpuEnergyUse> gather_energy(Rendezvous& meeting, EnergySampler* samp
   if (sampler && !record.steps.empty())
     mine = sampler->finish(record.steps, first_steady_step(record));
   mine.host = host_name();
+  mine.local_rank = record.config.local_rank;
   mine.gpu = pci_address(record.device);
   const std::vector<std::string> all = meeting.size() == 1
                                            ? std::vector<std::string>{encoded_use(mine)}

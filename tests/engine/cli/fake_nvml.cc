@@ -8,10 +8,13 @@
 //   low, lower: it is below the base clock 7 % of the time, half of the time
 //   counted: the driver counts that time as that of the power limit
 //   idle, unsaid: nothing runs on it; it does not say how busy it is
+//   faulty: each look finds one more error that ECC corrected and one more replay on NVLink, and rows of its
+//   memory were replaced. GPU 1 counts no fault, and GPU 0 no errors of NVLink's flow control
 // $FAKE_NVML_PROCESSES: a file with lines "GPU PID". Each time that processes of a GPU are asked for,
 // their number is written to the file's name and ".seen".
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -143,6 +146,55 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, Proce
   if (index_of(device) == 0) of_first = pids.size();
   if (index_of(device) == 2 && of_first != 0)
     std::ofstream(std::string(given) + ".seen") << of_first << "\n";
+  return 0;
+}
+int nvmlDeviceGetUUID(void* device, char* uuid, unsigned length) {
+  if (index_of(device) == 2) return kNotSupported;
+  std::snprintf(uuid, length, "GPU-%08x", static_cast<unsigned>(index_of(device)));
+  return 0;
+}
+int nvmlDeviceGetTemperature(void* device, int sensor, unsigned* celsius) {
+  if (index_of(device) != 0 || sensor != 0) return kNotSupported;
+  *celsius = told("hot") ? 92 : 61;
+  return 0;
+}
+int nvmlDeviceGetTotalEccErrors(void* device, int kind, int since, unsigned long long* errors) {
+  constexpr int kCorrected = 0, kSinceDriver = 0;
+  if (index_of(device) != 0 || since != kSinceDriver) return kNotSupported;
+  static unsigned long long looks = 0;
+  *errors = told("faulty") && kind == kCorrected ? ++looks : 0;
+  return 0;
+}
+int nvmlDeviceGetRemappedRows(void* device, unsigned* corrected, unsigned* uncorrected,
+                              unsigned* pending, unsigned* failed) {
+  if (index_of(device) != 0) return kNotSupported;
+  *corrected = 0;
+  *uncorrected = told("faulty") ? 2 : 0;
+  *pending = told("faulty") ? 1 : 0;
+  *failed = 0;
+  return 0;
+}
+struct FieldValue {
+  unsigned field, scope;
+  long long time, latency;
+  int type, result;
+  union {
+    unsigned number;
+    unsigned long long large;
+  };
+};
+int nvmlDeviceGetFieldValues(void* device, int count, FieldValue* values) {
+  constexpr unsigned kFlit = 38, kReplay = 52;
+  constexpr int kUnsignedInt = 1, kUnsignedLongLong = 3;
+  if (index_of(device) != 0) return kNotSupported;
+  static unsigned looks = 0;
+  for (int i = 0; i < count; ++i) {
+    values[i].result = values[i].field == kFlit ? kNotSupported : 0;
+    values[i].large = ~0ULL;  // the unused half is anything
+    values[i].type = values[i].field == kReplay ? kUnsignedInt : kUnsignedLongLong;
+    if (values[i].field == kReplay) values[i].number = told("faulty") ? ++looks : 0;
+    if (values[i].type == kUnsignedLongLong) values[i].large = 0;
+  }
   return 0;
 }
 int nvmlSystemGetDriverVersion(char* version, unsigned length) {

@@ -15,7 +15,12 @@ namespace {
 
 // The counter runs with `watts` from 1000 J at time 0.
 PowerSample at(double seconds, double joules, double watts, uint64_t throttle = 0) {
-  return {seconds, {joules, watts, {}, throttle}};
+  PowerSample sample;
+  sample.at = seconds;
+  sample.reading.joules = joules;
+  sample.reading.watts = watts;
+  sample.reading.throttle = throttle;
+  return sample;
 }
 
 Step step(int64_t iteration, double seconds) {
@@ -41,7 +46,14 @@ class ConstantGpu final : public GpuDevices {
   GpuSettings settings(size_t) const override {
     GpuSettings s;
     s.limit_watts = 700;
+    s.max_sm_mhz = 1980;
     return s;
+  }
+  std::string uuid(size_t) const override { return "GPU-1"; }
+  // Each look finds two more of the first; somebody resets the second, and the third is not counted.
+  std::vector<GpuCounter> counters(size_t) const override {
+    const uint64_t looks = looks_++;
+    return {{"corrected", 40 + 2 * looks}, {"reset", 9 - looks}, {"none", {}}};
   }
   tally::GpuWork work(size_t) const override { return {}; }
   std::vector<int> processes(size_t) const override { return {}; }
@@ -53,6 +65,8 @@ class ConstantGpu final : public GpuDevices {
     if (counter_) r.joules = watts_ * seconds_now();
     r.watts = watts_;
     r.throttle = 4;
+    r.sm_mhz = 1500;
+    r.celsius = 60 + static_cast<unsigned>(*reads_ % 2);
     return r;
   }
 
@@ -60,6 +74,7 @@ class ConstantGpu final : public GpuDevices {
   double watts_;
   bool counter_;
   std::atomic<int>* reads_;
+  mutable uint64_t looks_ = 0;
 };
 
 }  // namespace
@@ -140,6 +155,16 @@ TEST_CASE("energy: a thread reads the GPU until the end") {
   CHECK(*use.energy.sampled_joules == doctest::Approx(250 * took).epsilon(0.001));
   CHECK(use.limit_watts == 700);
   CHECK(use.energy.throttle == 4);
+  CHECK(use.energy.sm_mhz == 1500);
+  CHECK(use.energy.celsius == 61);
+  CHECK(use.max_sm_mhz == 1980);
+  CHECK(use.uuid == "GPU-1");
+  REQUIRE(use.faults.size() == 3);
+  CHECK(use.faults[0].count == 42);
+  CHECK(use.faults[0].in_run == 2);
+  CHECK(use.faults[1].count == 8);
+  CHECK_FALSE(use.faults[1].in_run);
+  CHECK_FALSE(use.faults[2].count);
 }
 
 TEST_CASE("energy: too few steps give no number and the reason") {
@@ -171,8 +196,12 @@ GpuEnergyUse used(int rank, const char* gpu, double joules, double sampled, doub
   use.rank = rank;
   use.host = "node";
   use.gpu = gpu;
-  use.energy = {seconds, joules, sampled, 4};
+  use.energy.seconds = seconds;
+  use.energy.joules = joules;
+  use.energy.sampled_joules = sampled;
+  use.energy.throttle = 4;
   use.limit_watts = 700;
+  use.faults = {{"ecc_corrected", 3, 1}, {"nvlink_replay", {}, {}}};
   return use;
 }
 
@@ -188,6 +217,9 @@ TEST_CASE("energy: the record's totals") {
     CHECK(json["watt_hours_to_report"].get<double>() == doctest::Approx(20e6 / 14400));
     CHECK(json["not_available"].is_null());
     CHECK(json["gpus"][0]["throttling"] == "power cap");
+    CHECK(json["gpus"][0]["celsius"].is_null());
+    CHECK(json["gpus"][0]["faults"].dump() == R"({"ecc_corrected":3,"nvlink_replay":null})");
+    CHECK(json["gpus"][0]["faults_in_run"].dump() == R"({"ecc_corrected":1,"nvlink_replay":null})");
     CHECK(energy_summary(r) ==
           "energy after the warm-up: 10000.0 J in 20.00 s, 500.0 W, 1.44e+04 tokens/Wh, limit 700 "
           "W, throttling: power cap\n");
