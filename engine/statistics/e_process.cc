@@ -1,25 +1,30 @@
 #include "engine/statistics/e_process.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 namespace tally::statistics {
 namespace {
 
-constexpr double kBets[] = {0.125, 0.25, 0.5, 0.75, 1};
+using Weights = std::array<double, 5>;  // of the bets; their sum is 1
+constexpr Weights kBets = {0.125, 0.25, 0.5, 0.75, 1};
+constexpr Weights kAlike = {0.2, 0.2, 0.2, 0.2, 0.2};
+constexpr Weights kBold = {0.05, 0.05, 0.1, 0.2, 0.6};
 constexpr double kMostGain = 6;
 
 // `sign`: 1 for above, -1 for below.
-double evidence(const Sample& values, double limit, double unit, double sign) {
+double evidence(const Sample& values, double limit, double unit, double sign,
+                const Weights& weights = kAlike) {
   double sum = 0;
-  for (const double bet : kBets) {
-    double product = 1;
+  for (size_t i = 0; i < kBets.size(); ++i) {
+    double product = weights[i];
     for (const double value : values)
-      product *= 1 + bet * std::clamp(sign * (value - limit) / unit, -1.0, kMostGain);
+      product *= 1 + kBets[i] * std::clamp(sign * (value - limit) / unit, -1.0, kMostGain);
     sum += product;
   }
-  return sum / std::size(kBets);
+  return sum;
 }
 
 // The bound of one side. Evidence against a limit falls as the limit comes nearer to the values.
@@ -47,6 +52,11 @@ double evidence_above(const Sample& values, double limit, double unit) {
 
 double evidence_below(const Sample& values, double limit, double unit) {
   return evidence(values, limit, unit, -1);
+}
+
+double bold_evidence_above(const Sample& values, double limit, double unit) {
+  constexpr double kShare = 0.75;
+  return evidence(values, limit, kShare * unit, 1, kBold);
 }
 
 double noise_scale(const std::vector<Sample>& samples) {

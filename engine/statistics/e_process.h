@@ -25,6 +25,11 @@ namespace tally::statistics {
 double evidence_above(const Sample& values, double limit, double unit);
 double evidence_below(const Sample& values, double limit, double unit);
 
+// That of bolder bets, which reaches 1 / a with fewer values where they are well above the limit:
+// three quarters of the unit, and weights 0.05, 0.05, 0.1, 0.2, 0.6 of the bets in place of equal
+// ones. A clip that is so near moves the mean of normal noise by 3 % of its scale.
+double bold_evidence_above(const Sample& values, double limit, double unit);
+
 // The scale of the noise of consecutive values: the median of their absolute differences
 // / (0.6745 sqrt 2), which is the standard deviation of normal noise. Differences between samples
 // do not count. 0 without two values in a sample.

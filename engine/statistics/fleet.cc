@@ -55,7 +55,7 @@ std::vector<RateVerdict> judge_rate(const FleetRate& rate, const FleetRule& rule
     bool slow = false, passes = true;
     const auto test = [&](double lowest, double highest, double limit) {
       slow = slow || evidence_below(logs, lowest + std::log(limit), unit) >= to_accuse;
-      passes = passes && evidence_above(logs, highest + std::log(limit), unit) >= to_pass;
+      passes = passes && bold_evidence_above(logs, highest + std::log(limit), unit) >= to_pass;
     };
     if (centre) test(*centre, *centre, rule.of_median);
     if (rate.baseline) test(rate.baseline->low, rate.baseline->high, rule.at_least);
@@ -85,7 +85,7 @@ std::vector<RateDeviations> deviations(const FleetRate& rate) {
 
 int fleet_round(int repeat, int first) {
   int round = 0;
-  for (int end = std::max(first, 1); repeat >= end; end += std::max(end / 2, 1)) ++round;
+  for (int end = std::max(first, 1); repeat >= end; end += std::max(end / 3, 1)) ++round;
   return round;
 }
 

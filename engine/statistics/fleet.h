@@ -49,7 +49,7 @@ struct RateDeviations {
 // For people. Empty of a member without a value; of_median without enough members.
 std::vector<RateDeviations> deviations(const FleetRate& rate);
 
-// The number of repeats after which a member is judged: `first`, then half as many more each time.
+// The number of repeats after which a member is judged: `first`, then a third more each time.
 // Returns the round, from 0, in which repeat number `repeat` (from 0) is made.
 int fleet_round(int repeat, int first);
 

@@ -20,7 +20,7 @@ using namespace tally::statistics;
 namespace {
 
 constexpr size_t kNodes = 500;
-constexpr int kFirst = 3, kMost = 40, kFixedPlan = 20;
+constexpr int kFirst = 3, kMost = 32, kFixedPlan = 20;  // as workflows/fleet.yaml has them
 // Of each kind so many nodes of a fleet are planted.
 constexpr size_t kPlanted = 3;
 
@@ -158,11 +158,11 @@ TEST_CASE("fleets are accused falsely as rarely as stated, and cost half of a fi
       INFO(noise.name, ", limit ", limit);
       CHECK(count.accused_wrongly <= binomial_bound(count.fleets, rule.wrong));
       CHECK(count.passed_at_limit <= binomial_bound(kPlanted * count.fleets, rule.wrong));
-      CHECK(count.found5 >= 0.99 * static_cast<double>(kPlanted * count.fleets));
+      CHECK(count.found5 >= 0.97 * static_cast<double>(kPlanted * count.fleets));
       CHECK(count.found2 >= 0.85 * static_cast<double>(kPlanted * count.fleets));
       const double used = static_cast<double>(count.repeats) /
                           static_cast<double>(count.fleets * kNodes * kFixedPlan);
-      if (limit < 0.98) CHECK(used <= 0.5);
+      CHECK(used <= (limit < 0.98 ? 0.35 : 0.55));
     }
   }
 }
@@ -213,6 +213,10 @@ TEST_CASE("evidence is a product of bets that are won and lost") {
   CHECK(evidence_above({100}, 0, 1) == doctest::Approx(evidence_above({6}, 0, 1)));
   CHECK(evidence_above({-100}, 0, 1) == doctest::Approx(evidence_above({-1}, 0, 1)));
   CHECK(evidence_above({}, 0, 1) == 1);
+  // Bolder: at three quarters of a unit each bet is won once.
+  CHECK(bold_evidence_above({0.75}, 0, 1) ==
+        doctest::Approx(1 + 0.05 * 0.125 + 0.05 * 0.25 + 0.1 * 0.5 + 0.2 * 0.75 + 0.6));
+  CHECK(bold_evidence_above({}, 0, 1) == doctest::Approx(1));
 }
 
 TEST_CASE("the confidence sequence holds the level at all times at once") {
@@ -273,8 +277,8 @@ TEST_CASE("a baseline is a second reference, with the width of its interval") {
   CHECK(!deviations(rate)[0].of_median.has_value());
 }
 
-TEST_CASE("rounds grow by half") {
+TEST_CASE("rounds grow by a third") {
   std::vector<int> rounds;
   for (int repeat = 0; repeat < 14; ++repeat) rounds.push_back(fleet_round(repeat, 3));
-  CHECK(rounds == std::vector<int>{0, 0, 0, 1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5});
+  CHECK(rounds == std::vector<int>{0, 0, 0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 6, 7});
 }
