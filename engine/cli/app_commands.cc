@@ -69,11 +69,16 @@ void Application::add_run() {
 void Application::add_continue() {
   CLI::App* sub = command("continue", "go on with a run that is not finished", [this] {
     if (!resolve_runs({}) || !may_execute("continue")) return kBadInput;
-    return continue_command(settings_, {runs_, failed_again_});
+    return continue_command(settings_, {runs_, failed_again_, fleet_.budget});
   });
   runs_options(sub);
-  if (!settings_.called_as_jube)
+  if (!settings_.called_as_jube) {
     sub->add_flag("--failed", failed_again_, "do the workpackages that failed again, too");
+    sub->add_option("--budget", fleet_.budget,
+                    "of a fleet: begin nothing more once so many node-hours are spent in all")
+        ->check(amount())
+        ->option_text("NODE-HOURS");
+  }
   sub->add_option("-j,--jobs", settings_.jobs, "workpackages at once")->check(at_least(1));
   sub->add_flag("-e,--error", settings_.exit_on_error, "stop at the first error");
   sub->add_flag("-a,--analyse", settings_.analyse, "analyse after the run");

@@ -60,6 +60,7 @@ int fleet_command(const Settings& settings, const FleetArgs& args);
 struct ContinueArgs {
   RunsArgs runs;
   bool failed = false;  // what failed is done again
+  double budget = -1;   // node-hours of a fleet; negative: as before
 };
 int continue_command(const Settings& settings, const ContinueArgs& args);
 // Shows a run that another engine executes until that engine has ended. Then acts as

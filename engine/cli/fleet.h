@@ -16,6 +16,7 @@ class FleetRepeats final : public RepeatJudge {
   // The status says why the baseline cannot be read.
   static Status make(const Run& run, std::unique_ptr<FleetRepeats>* out);
   Status not_needed(const Run& run, std::vector<int>* workpackages) override;
+  bool is_spent() const override { return judge_.is_spent(); }
   // Prints the table, the map and what to do, writes fleet.json, fleet.svg and fleet.xml into the
   // run's folder `result`, and the baseline if it was asked for. Returns the exit code: 5 where a
   // machine or a link is slow or wrong, 1 where one is undecided.

@@ -100,17 +100,18 @@ Status settings_of(const FleetArgs& args, const Machines& machines, std::vector<
   const auto give = [&](const std::string& name, const std::string& value) {
     if (!value.empty()) set->push_back("fleet." + name + "=" + value);
   };
+  std::string groups;
+  if (!args.groups.empty()) {
+    TRY(read_groups(args.groups, args.local, &groups));
+  }
   set->push_back("node=" + join(machines.tested, ","));
-  give("pair", fleet_pairs(machines.tested, kPairRounds));
+  // One machine has no pair, whatever the workflow has for `tally run`.
+  set->push_back("fleet.pair=" + fleet_pairs(machines.tested, fleet_groups(groups), kPairRounds));
   give("machines", std::to_string(machines.tested.size()));
   give("local", args.local ? "true" : "");
   give("not_tested", join(machines.not_tested, "\n"));
   if (args.budget >= 0) give("budget", fmt::format("{}", args.budget));
-  if (!args.groups.empty()) {
-    std::string groups;
-    TRY(read_groups(args.groups, args.local, &groups));
-    give("groups", groups);
-  }
+  give("groups", groups);
   const std::string baseline = args.baseline.empty() ? "" : absolute_path(args.baseline);
   if (args.accept) {
     std::string file = args.run.files.front();

@@ -30,6 +30,7 @@
 #include "engine/plan/generated_files.h"
 #include "engine/plan/plan.h"
 #include "engine/plan/training_plans.h"
+#include "engine/results/judge/fleet.h"
 #include "engine/run/run_directory.h"
 #include "engine/workpackage/values.h"
 
@@ -290,6 +291,15 @@ bool take_failed_back(const Settings& settings, const Run& run) {
   return static_cast<bool>(status);
 }
 
+// Keeps the new budget of a fleet for this session and later ones.
+bool take_budget(const Settings& settings, const Run& run, double budget) {
+  if (run.benchmark().fleet.is_tested())
+    return !print_if_error(settings,
+                           run.journal().add_fact(kBudgetFact, fmt::format("{}", budget)));
+  print_error(settings, fmt::format("--budget: run {} is no fleet's", run.directory().id));
+  return false;
+}
+
 void note_goes_on_as_begun(const Settings& settings, const Run& run) {
   if (settings.called_as_jube || !run.benchmark().rules.values_are_kept) return;
   const std::string file = changed_source(run.input(), run.journal().run(), run.directory().path);
@@ -317,7 +327,8 @@ int continue_runs(const Settings& settings, const ContinueArgs& args,
     const RunDirectory& directory = runs[i];
     while (wait_for_holder && wait_for_holder(directory)) continue;
     const std::unique_ptr<Run> run = open_run(settings, directory, Run::Access::write);
-    if (!run || (args.failed && !take_failed_back(settings, *run))) {
+    if (!run || (args.failed && !take_failed_back(settings, *run)) ||
+        (args.budget >= 0 && !take_budget(settings, *run, args.budget))) {
       code = std::max(code, kFailed);
       continue;
     }

@@ -21,6 +21,8 @@ class RepeatJudge {
   virtual ~RepeatJudge() = default;
   // Called when a round of repeats begins in a step with `until`.
   virtual Status not_needed(const Run& run, std::vector<int>* workpackages) = 0;
+  // Whether nothing more may begin. `continue` finds the rest.
+  virtual bool is_spent() const { return false; }
 };
 
 // The outside world of a run. All are optional, and none is owned.

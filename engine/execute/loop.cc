@@ -188,6 +188,11 @@ Status RunLoop::start_next() {
       shared_.closed(step);
       continue;
     }
+    if (repeat_stop_.is_spent()) {
+      queue_.close();
+      log_.write("begins nothing more: the budget is spent");
+      return Status::ok();
+    }
     Task* task = nullptr;
     TRY(starter_.start(id, &task));
     if (task == nullptr) continue;

@@ -66,10 +66,12 @@ Status RepeatStop::decide(int id, bool* dropped) {
     if (!read) ids.clear();
     not_needed_ = {ids.begin(), ids.end()};
   }
-  if (not_needed_.count(id) == 0) return Status::ok();
+  if (not_needed_.count(id) == 0) {
+    spent_ = judge->is_spent();
+    return Status::ok();
+  }
   context_.log.write(workpackage.directory + ": not needed: " +
-                     (in_fleet ? "decided, or the budget is spent"
-                               : "'" + until.metric.value + "' is precise enough"));
+                     (in_fleet ? "decided" : "'" + until.metric.value + "' is precise enough"));
   TRY(context_.run.journal().remove(id));
   context_.graph.drop(id);
   ++dropped_;

@@ -37,6 +37,8 @@ class RepeatStop {
   // Decides whether a workpackage that is about to start need not run. If so, it is removed from
   // the journal and from the graph. An error status means that the journal failed.
   Status decide(int id, bool* dropped);
+  // Whether the workpackage and all that follow may not begin now.
+  bool is_spent() const { return spent_; }
   // How many were dropped in this session.
   int dropped() const { return dropped_; }
 
@@ -46,6 +48,7 @@ class RepeatStop {
   RunContext& context_;
   int asked_ = -1;  // the round for which the results were read, or ended() then
   std::set<int> not_needed_;
+  bool spent_ = false;
   int dropped_ = 0;
 };
 

@@ -134,6 +134,7 @@ Json document_of(const FleetMember& member) {
           {"group", member.group},
           {"verdict", fleet_word(member.verdict)},
           {"why", member.why},
+          {"part", member.part},
           {"ended", time_of(member.ended)},
           {"measured", member.measured},
           {"failed", member.failed},

@@ -7,19 +7,65 @@
 
 namespace tally {
 
-std::string fleet_pairs(const std::vector<std::string>& machines, size_t rounds) {
-  if (machines.size() < 2) return {};
+namespace {
+
+using Names = std::vector<std::string>;
+
+// Appends the pairs of one round of the tournament of all `machines`.
+void add_round(Names circle, size_t round, Names* pairs) {
   // One place is fixed, and the others turn around it. An empty name rests.
-  std::vector<std::string> circle = machines;
   if (circle.size() % 2 != 0) circle.emplace_back();
   const size_t size = circle.size();
-  std::vector<std::string> pairs;
-  for (size_t round = 0; round < std::min(rounds, size - 1); ++round) {
-    for (size_t i = 0; i < size / 2; ++i) {
-      const std::string &one = circle[i], &other = circle[size - 1 - i];
-      if (!one.empty() && !other.empty()) pairs.push_back(one + "," + other);
+  if (size < 2 || round + 1 >= size) return;
+  std::rotate(circle.begin() + 1, circle.end() - static_cast<std::ptrdiff_t>(round), circle.end());
+  for (size_t i = 0; i < size / 2; ++i) {
+    const std::string &one = circle[i], &other = circle[size - 1 - i];
+    if (!one.empty() && !other.empty()) pairs->push_back(one + "," + other);
+  }
+}
+
+// Appends the pairs of one round between the first half of the machines, group after group, and the
+// second. Two machines of one group rest.
+void add_round_across(const std::map<std::string, Names>& by_group, size_t round, Names* pairs) {
+  std::vector<std::pair<const std::string*, const std::string*>> line;  // group, machine
+  for (const auto& [group, machines] : by_group)
+    for (const std::string& machine : machines) line.emplace_back(&group, &machine);
+  const size_t half = line.size() / 2, others = line.size() - half;
+  for (size_t i = 0; i < half && round < others; ++i) {
+    const auto& [group, machine] = line[i];
+    const auto& [other_group, other] = line[half + (i + round) % others];
+    if (group != other_group) pairs->push_back(*machine + "," + *other);
+  }
+}
+
+}  // namespace
+
+FleetGroups fleet_groups(const std::string& lines) {
+  FleetGroups groups;
+  for (const std::string& line : split_strip(lines, "\n")) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    for (const std::string& name : split_strip(line.substr(colon + 2), ","))
+      groups[name] = line.substr(0, colon);
+  }
+  return groups;
+}
+
+std::string fleet_pairs(const Names& machines, const FleetGroups& groups, size_t rounds) {
+  std::map<std::string, Names> by_group;
+  for (const std::string& machine : machines) {
+    const auto group = groups.find(machine);
+    by_group[group == groups.end() ? std::string() : group->second].push_back(machine);
+  }
+  Names pairs;
+  for (size_t round = 0; round < rounds; ++round) {
+    if (by_group.size() == 1) {
+      add_round(machines, round, &pairs);
+    } else if (round % 2 == 0) {
+      for (const auto& [group, members] : by_group) add_round(members, round / 2, &pairs);
+    } else {
+      add_round_across(by_group, round / 2, &pairs);
     }
-    std::rotate(circle.begin() + 1, circle.end() - 1, circle.end());
   }
   return join(pairs, ";");
 }

@@ -71,11 +71,13 @@ if [ "$1" = "$(cat {root}/loses 2> /dev/null)" ]; then
 fi
 """
 
-# slow_links: "a,b" a line; slow_adapters: a node a line.
+# slow_links: "a,b" a line; slow_adapters: a node a line; spine: the factor of links between node1 to node4 and others.
 LINK = """
 [ "${{SLURM_PROCID:-0}}" = 0 ] || exit 0
 echo "$1 $2" >> {root}/done
 factor=1
+one=${{1%,*}} other=${{1#*,}}
+[ "${{one#node}}" -gt 4 ] || [ "${{other#node}}" -le 4 ] || factor=$(cat {root}/spine 2> /dev/null || echo $factor)
 ! grep -qx "$1" {root}/slow_links 2> /dev/null || factor=0.7
 for node in ${{1/,/ }}; do ! grep -qx "$node" {root}/slow_adapters 2> /dev/null || factor=0.8; done
 awk -v factor=$factor -v repeat="$2" 'BEGIN {{ srand(repeat); rand(); printf "bandwidth: %.4f\\n", 380 * factor * exp(0.004 * (rand() - 0.5)) }}'
@@ -180,12 +182,58 @@ class Fleet(SlurmTest):
         self.assertIn("below the baseline by 10.", self.report("000001")["machines"][0]["why"])
 
     def test_the_budget_ends_it(self):
-        self.write(links="false", factors={"node2": 0.97})
+        self.write(links="false", factors={"node2": 0.98})
         code, out, err = self.place.tally("fleet", "fleet.yaml", "--nodes", "node[1-4]", "--budget", "0.0001", seconds=300)
         self.assertEqual(code, 1, out + err)
         self.assertEqual(self.verdicts()["node2"], "undecided")
         self.assertEqual(len(self.done()), 4 * 3, "more than the first round")
         self.assertIn("of 0.0001", out)
+        # The same budget begins nothing.
+        code, out, err = self.place.tally("continue", "run", seconds=100)
+        self.assertEqual((code, len(self.done())), (1, 4 * 3), out + err)
+        # A larger one tests what is undecided, and nothing twice.
+        decided = [name for name, verdict in self.verdicts().items() if verdict != "undecided"]
+        code, out, err = self.place.tally("continue", "run", "--budget", "5", seconds=300)
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(set(self.verdicts().values()), {"passes"})
+        done = self.done()
+        self.assertEqual(len(done), len(set(done)), "a repeat ran twice")
+        self.assertGreater(len(done), 4 * 3)
+        for name in decided:
+            self.assertEqual(sum(line.split()[0] == name for line in done), 3, f"{name} was decided")
+        self.assertIn("of 5", out)
+
+    def test_a_killed_fleet_goes_on_with_a_larger_budget(self):
+        self.write(links="false", factors={"node2": 0.9})
+        engine = self.place.start("fleet", "fleet.yaml", "--nodes", "node[1-4]", "--budget", "0.0001")
+        slurm.wait_for(lambda: len(self.done()) >= 5, "the first round", 120)
+        engine.send_signal(signal.SIGKILL)
+        engine.wait()
+        code, out, err = self.place.tally("continue", "run", "--budget", "5", seconds=300)
+        self.assertEqual(code, 5, out + err)
+        self.assertEqual(self.verdicts(), {"node1": "passes", "node2": "slow", "node3": "passes", "node4": "passes"})
+        self.assertEqual(len(self.done()), len(set(self.done())), "a repeat ran twice")
+
+    def test_links_within_and_across_groups(self):
+        """Links between two racks are slower than those within one, and are compared with each other alone."""
+        self.write()
+        (self.root / "spine").write_text("0.85")
+        (self.root / "slow_links").write_text("node3,node7\n")
+        (self.root / "racks").write_text("rack1 node[1-4]\nrack2 node[5-8]\n")
+        code, out, err = self.place.tally("fleet", "fleet.yaml", "--nodes", "node[1-8]", "--groups", "racks", seconds=600)
+        print(out + err)
+        self.assertEqual(code, 5, out + err)
+        report = self.report()
+        groups = {one["name"]: one["group"] for one in report["machines"]}
+        self.assertEqual((groups["node1"], groups["node8"]), ("rack1", "rack2"))
+        links = {one["name"]: one for one in report["links"] if one["measured"] > 0}
+        of = {name: [groups[node] for node in name.split(",")] for name in links}
+        for node in groups:  # each has been in a pair within, and in one across
+            mine = [of[name] for name in links if node in name.split(",")]
+            self.assertTrue(any(one == other for one, other in mine) and any(one != other for one, other in mine), node)
+        self.assertEqual({name for name, one in links.items() if one["verdict"] != "passes"}, {"node3,node7"})
+        self.assertIn("it is the link", links["node3,node7"]["why"])
+        self.assertEqual({one["verdict"] for one in report["machines"]}, {"passes"})
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ namespace {
 
 using statistics::RateVerdict;
 
+constexpr double kSecondsOfHour = 3600;
+
 const std::string* parameter_of(const WorkpackageView& view, std::string_view name) {
   for (const auto& [parameter, value] : view.values)
     if (parameter == name) return &value;
@@ -57,6 +59,23 @@ double node_seconds(const WorkpackageView& view, const Journal::Stored& stored) 
   if (stored.job_id.empty() && stored.started > 0)
     seconds = std::max(0.0, stored.ended - stored.started);
   return parameter_of(view, kFleetPair) != nullptr ? 2 * seconds : seconds;
+}
+
+std::string group_of_machine(const FleetGroups& groups, const std::string& machine) {
+  const auto found = groups.find(machine);
+  return found == groups.end() ? std::string() : found->second;
+}
+
+bool is_across(const FleetGroups& groups, const std::string& pair) {
+  const auto [one, other] = machines_of(pair);
+  return group_of_machine(groups, one) != group_of_machine(groups, other);
+}
+
+// That of both machines, "rack1 to rack2", or empty without groups.
+std::string group_of_pair(const FleetGroups& groups, const std::string& pair) {
+  const auto [one, other] = machines_of(pair);
+  const std::string first = group_of_machine(groups, one), second = group_of_machine(groups, other);
+  return first == second ? first : first + " to " + second;
 }
 
 std::string percent_below(const statistics::Deviation& deviation) {
@@ -109,7 +128,11 @@ bool FleetReport::all_pass() const {
 }
 
 FleetJudge::FleetJudge(const Benchmark& benchmark, FleetBaseline baseline)
-    : benchmark_(benchmark), baseline_(std::move(baseline)), pair_rounds_(fleet_rounds(benchmark)) {
+    : benchmark_(benchmark),
+      baseline_(std::move(baseline)),
+      pair_rounds_(fleet_rounds(benchmark)),
+      groups_(fleet_groups(benchmark.fleet.find_given("groups"))),
+      budget_(std::strtod(benchmark.fleet.find_given("budget").c_str(), nullptr)) {
   for (const Table* table : tables_of(benchmark)) {
     for (const Column& column : table->columns) {
       if (column.better == Better::unknown) continue;
@@ -140,6 +163,7 @@ FleetJudge::Unit& FleetJudge::unit_of(const WorkpackageView& view) {
     FleetMember& member = found->second.member;
     member.name = name;
     member.is_pair = parameter_of(view, kFleetPair) != nullptr;
+    member.group = member.is_pair ? group_of_pair(groups_, name) : group_of_machine(groups_, name);
     const auto round = pair_rounds_.find(name);
     if (round != pair_rounds_.end()) found->second.pair_round = round->second;
   }
@@ -186,7 +210,10 @@ void FleetJudge::take(const Record& row, const WorkpackageView& view) {
   const Fleet& fleet = benchmark_.fleet;
   const Value* part = fleet.part.value.empty() ? nullptr : row.values.find(fleet.part.value);
   const std::string part_text = part == nullptr ? std::string() : part->str();
-  const std::string point = point_of(row);
+  std::string point = point_of(row);
+  // A link across groups has other parts, and another rate, than one within.
+  if (unit.member.is_pair && is_across(groups_, unit.member.name))
+    point += point.empty() ? "across groups" : ", across groups";
   for (const Text& name : fleet.same) {
     const Value* value = row.values.find(name.value);
     if (value == nullptr) continue;
@@ -289,6 +316,7 @@ void FleetJudge::judge_rates(FleetReport& report, bool with_deviations) const {
       finding.part = who.second;
       finding.rate = statistics::median(values);
       finding.repeats = static_cast<int>(values.size());
+      finding.compared = rate.hypotheses() > 0;
       finding.verdict = verdicts[at];
       finding.deviations = deviations[at++];
     }
@@ -308,23 +336,36 @@ void FleetJudge::judge_rates(FleetReport& report, bool with_deviations) const {
   }
 }
 
-// The text that counts: that of the baseline, if any machine has it, or else of more than half of
-// them.
+// The text that counts: that of the baseline, if any has it, or else of more than half of the
+// machines or their parts. Empty: none is.
+std::string FleetJudge::right_text(const std::string& key) const {
+  std::map<std::string, size_t> votes;
+  size_t all = 0;
+  for (const auto& [unit, texts] : texts_.at(key)) {
+    std::map<std::string, std::vector<const std::string*>> by_part;
+    for (const auto& [text, parts] : texts)
+      for (const std::string& part : parts) by_part[part].push_back(&text);
+    all += by_part.size();
+    // A part that gives now this, now that has no vote.
+    for (const auto& [part, given] : by_part)
+      if (given.size() == 1) ++votes[*given.front()];
+  }
+  const auto accepted = baseline_.same.find(key);
+  if (accepted != baseline_.same.end() && votes.count(accepted->second) != 0)
+    return accepted->second;
+  for (const auto& [text, count] : votes)
+    if (2 * count > all) return text;
+  return {};
+}
+
 void FleetJudge::judge_bits(FleetReport& report) const {
   std::map<std::string, FleetMember*> members;
   for (FleetMember& member : report.members) members[member.name] = &member;
   for (const auto& [key, units] : texts_) {
-    std::map<std::string, size_t> counts;
-    for (const auto& [unit, texts] : units)
-      if (texts.size() == 1) ++counts[texts.begin()->first];
-    std::string right;
-    for (const auto& [text, count] : counts)
-      if (2 * count > units.size()) right = text;
-    const auto accepted = baseline_.same.find(key);
-    if (accepted != baseline_.same.end() && counts.count(accepted->second) != 0)
-      right = accepted->second;
+    const std::string right = right_text(key);
     const std::string label = key.substr(key.find('\0') + 1);
-    if (right.empty() && units.size() > 1)
+    const bool alike = units.size() == 1 && units.begin()->second.size() == 1;
+    if (right.empty() && !alike)
       report.notes.push_back(fmt::format(
           "{}: no text is that of more than half of the machines; which is right cannot be told",
           label));
@@ -332,17 +373,15 @@ void FleetJudge::judge_bits(FleetReport& report) const {
       FleetMember& member = *members.at(unit);
       const auto other =
           std::ranges::find_if(texts, [&](const auto& text) { return text.first != right; });
-      if (right.empty() && units.size() > 1) {
+      if (right.empty() && !alike) {
         if (member.verdict == FleetVerdict::passes) member.verdict = FleetVerdict::undecided;
         if (member.why.empty()) member.why = label + " differs between machines";
       } else if (!right.empty() && other != texts.end()) {
         member.verdict = FleetVerdict::wrong;
         // A text that the rows of several parts have is one of the whole machine.
-        const bool of_part = other->second.size() == 1 && !other->second.begin()->empty();
-        const std::string part =
-            of_part ? fmt::format("{} {}: ", benchmark_.fleet.part.value, *other->second.begin())
-                    : std::string();
-        member.why = fmt::format("{}{} is {}, on the others {}", part, label, other->first, right);
+        member.part = other->second.size() == 1 ? *other->second.begin() : std::string();
+        member.why = fmt::format("{}{} is {}, on the others {}", part_words(member.part), label,
+                                 other->first, right);
       }
     }
   }
@@ -416,159 +455,180 @@ void FleetJudge::find_gaps(FleetReport& report) const {
       if (passes && !member->lacks.empty()) member->verdict = FleetVerdict::undecided;
     }
   }
-}
 
-// Says why a member is not decided, or slow.
-void FleetJudge::explain(FleetMember& member) const {
-  const FleetFinding* finding = member.decisive();
-  if (member.verdict == FleetVerdict::slow && finding != nullptr) {
-    const std::string part =
-        finding->part.empty() ? std::string()
-                              : fmt::format("{} {}: ", benchmark_.fleet.part.value, finding->part);
-    const auto& [of_median, of_baseline] = finding->deviations;
-    const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
-    member.why = fmt::format("{}{} is below the {} by {}", part, finding->name.text(),
-                             median ? "median" : "baseline",
-                             percent_below(median ? *of_median : *of_baseline));
+  // "gpu 3: ".
+  std::string FleetJudge::part_words(const std::string& part) const {
+    return part.empty() ? part : fmt::format("{} {}: ", benchmark_.fleet.part.value, part);
   }
-  if (member.verdict != FleetVerdict::undecided || !member.why.empty()) return;
-  std::vector<std::string> marks;
-  const auto add = [&](int count, const char* word) {
-    if (count > 0) marks.push_back(fmt::format("{} {}", count, word));
-  };
-  add(member.lost, "LOST");
-  add(member.failed, "FAILED");
-  add(member.busy, kBusy);
-  add(member.throttled, kThrottled);
-  if (member.measured == 0) {
-    member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
-    return;
-  }
-  member.why =
-      fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
-  if (!marks.empty()) member.why += ", and " + join(marks, ", ");
-  if (!member.lacks.empty()) member.why.insert(0, member.lacks + " ");
-}
 
-FleetReport FleetJudge::verdicts(bool with_deviations) const {
-  FleetReport report;
-  for (const bool pairs : {false, true}) {
-    for (const std::string& name : order_) {
-      const FleetMember& member = units_.at(name).member;
-      const bool tested = member.measured + member.failed + member.lost + member.busy +
-                              member.throttled + member.open >
-                          0;
-      if (member.is_pair == pairs && tested) report.members.push_back(member);
+  bool FleetJudge::nothing_judges(const FleetMember& member) const {
+    const auto alike = std::ranges::count_if(
+        units_, [&](const auto& unit) { return unit.second.member.is_pair == member.is_pair; });
+    return static_cast<size_t>(alike) < statistics::kFewestInFleet && !member.findings.empty() &&
+           std::ranges::none_of(member.findings,
+                                [](const FleetFinding& finding) { return finding.compared; });
+  }
+
+  // Says why a member is not decided, or slow.
+  void FleetJudge::explain(FleetMember & member) const {
+    const FleetFinding* finding = member.decisive();
+    if (member.verdict == FleetVerdict::slow && finding != nullptr) {
+      member.part = finding->part;
+      const auto& [of_median, of_baseline] = finding->deviations;
+      const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
+      member.why = fmt::format("{}{} is below the {} by {}", part_words(member.part),
+                               finding->name.text(), median ? "median" : "baseline",
+                               percent_below(median ? *of_median : *of_baseline));
+    }
+    if (member.verdict != FleetVerdict::undecided || !member.why.empty()) return;
+    std::vector<std::string> marks;
+    const auto add = [&](int count, const char* word) {
+      if (count > 0) marks.push_back(fmt::format("{} {}", count, word));
+    };
+    add(member.lost, "LOST");
+    add(member.failed, "FAILED");
+    add(member.busy, kBusy);
+    add(member.throttled, kThrottled);
+    if (member.measured == 0) {
+      member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
+      return;
+    }
+    member.why =
+        fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
+    if (!marks.empty()) member.why += ", and " + join(marks, ", ");
+    if (!member.lacks.empty()) member.why.insert(0, member.lacks + " ");
+    if (nothing_judges(member))
+      member.why += fmt::format("; fewer than {} have no median: --accept makes a baseline",
+                                statistics::kFewestInFleet);
+  }
+
+  FleetReport FleetJudge::verdicts(bool with_deviations) const {
+    FleetReport report;
+    for (const bool pairs : {false, true}) {
+      for (const std::string& name : order_) {
+        const FleetMember& member = units_.at(name).member;
+        const bool tested = member.measured + member.failed + member.lost + member.busy +
+                                member.throttled + member.open >
+                            0;
+        if (member.is_pair == pairs && tested) report.members.push_back(member);
+      }
+    }
+    judge_rates(report, with_deviations);
+    judge_bits(report);
+    find_gaps(report);
+    report.node_hours = seconds_ / kSecondsOfHour;
+    report.budget = budget_;
+    return report;
+  }
+
+  bool FleetJudge::is_spent() const {
+    return budget_ > 0 && seconds_ / kSecondsOfHour >= budget_;
+  }
+
+  FleetReport FleetJudge::report() const {
+    FleetReport report = verdicts(true);
+    for (FleetMember& member : report.members) {
+      explain(member);
+      const auto& shown = units_.at(member.name).shown;
+      if (shown.empty()) continue;
+      const FleetFinding* decisive = member.decisive();
+      const auto part = !member.part.empty()  ? shown.find(member.part)
+                        : decisive == nullptr ? shown.begin()
+                                              : shown.find(decisive->part);
+      member.shown = (part == shown.end() ? shown.begin() : part)->second;
+    }
+    assign_links(report);
+    for (const std::string& line : split_strip(benchmark_.fleet.find_given("not_tested"), "\n")) {
+      const size_t colon = line.find(": ");
+      if (colon != std::string::npos)
+        report.not_tested.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+    }
+    return report;
+  }
+
+  Journal::Facts FleetJudge::decide() {
+    Journal::Facts facts;
+    for (const FleetMember& member : verdicts(false).members) {
+      if (member.verdict != FleetVerdict::passes && member.verdict != FleetVerdict::slow) continue;
+      if (decided_.emplace(member.name, member.verdict).second)
+        facts.emplace_back(kFleetFact + member.name, fleet_word(member.verdict));
+    }
+    return facts;
+  }
+
+  void FleetJudge::take_decided(const Journal::Facts& facts) {
+    for (const auto& [name, word] : facts) {
+      if (name == kBudgetFact) budget_ = std::strtod(word.c_str(), nullptr);
+      if (!starts_with(name, kFleetFact)) continue;
+      for (const FleetVerdict verdict : {FleetVerdict::passes, FleetVerdict::slow})
+        if (word == fleet_word(verdict))
+          decided_.emplace(name.substr(std::string_view(kFleetFact).size()), verdict);
     }
   }
-  judge_rates(report, with_deviations);
-  judge_bits(report);
-  find_gaps(report);
-  constexpr double kSecondsOfHour = 3600;
-  report.node_hours = seconds_ / kSecondsOfHour;
-  report.budget = std::strtod(benchmark_.fleet.find_given("budget").c_str(), nullptr);
-  return report;
-}
 
-FleetReport FleetJudge::report() const {
-  FleetReport report = verdicts(true);
-  for (FleetMember& member : report.members) {
-    explain(member);
-    const auto& shown = units_.at(member.name).shown;
-    if (shown.empty()) continue;
-    const FleetFinding* decisive = member.decisive();
-    auto part = decisive == nullptr ? shown.begin() : shown.find(decisive->part);
-    member.shown = (part == shown.end() ? shown.begin() : part)->second;
-  }
-  assign_links(report);
-  std::map<std::string, std::string> groups;
-  for (const std::string& line : split_strip(benchmark_.fleet.find_given("groups"), "\n")) {
-    const size_t colon = line.find(": ");
-    if (colon == std::string::npos) continue;
-    for (const std::string& name : split_strip(line.substr(colon + 2), ","))
-      groups[name] = line.substr(0, colon);
-  }
-  for (FleetMember& member : report.members)
-    if (const auto group = groups.find(member.name); group != groups.end())
-      member.group = group->second;
-  for (const std::string& line : split_strip(benchmark_.fleet.find_given("not_tested"), "\n")) {
-    const size_t colon = line.find(": ");
-    if (colon != std::string::npos)
-      report.not_tested.emplace_back(line.substr(0, colon), line.substr(colon + 2));
-  }
-  return report;
-}
-
-Journal::Facts FleetJudge::decide() {
-  Journal::Facts facts;
-  for (const FleetMember& member : verdicts(false).members) {
-    if (member.verdict != FleetVerdict::passes && member.verdict != FleetVerdict::slow) continue;
-    if (decided_.emplace(member.name, member.verdict).second)
-      facts.emplace_back(kFleetFact + member.name, fleet_word(member.verdict));
-  }
-  return facts;
-}
-
-void FleetJudge::take_decided(const Journal::Facts& facts) {
-  for (const auto& [name, word] : facts) {
-    if (!starts_with(name, kFleetFact)) continue;
-    for (const FleetVerdict verdict : {FleetVerdict::passes, FleetVerdict::slow})
-      if (word == fleet_word(verdict))
-        decided_.emplace(name.substr(std::string_view(kFleetFact).size()), verdict);
-  }
-}
-
-// Whether one of its points was tried often enough, and was never measured.
-bool FleetJudge::fails_always(const Unit& unit) const {
-  return std::ranges::any_of(unit.tried, [&](const auto& entry) {
-    return entry.second.measured == 0 && entry.second.failed >= benchmark_.fleet.first;
-  });
-}
-
-std::vector<int> FleetJudge::not_needed() const {
-  const FleetReport report = verdicts(false);
-  const bool spent = report.budget > 0 && report.node_hours >= report.budget;
-  const LinkQuestions questions(
-      report, [&](const std::string& pair) { return units_.at(pair).pair_round == 0; });
-  std::vector<int> ids;
-  for (const FleetMember& member : report.members) {
-    const Unit& unit = units_.at(member.name);
-    // Machines whose jobs fail say nothing more by failing again.
-    const bool decided = member.verdict != FleetVerdict::undecided || fails_always(unit) ||
-                         (member.failed + member.lost >= benchmark_.fleet.first &&
-                          member.failed + member.lost > member.measured);
-    const bool idle = unit.pair_round > 0 && !questions.are_answered_by(member.name);
-    if (spent || decided || idle) ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
-  }
-  return ids;
-}
-
-FleetBaseline FleetJudge::accepted() const {
-  FleetBaseline out;
-  std::set<std::string> passing;
-  const FleetReport report = verdicts(false);
-  for (const FleetMember& member : report.members)
-    if (member.verdict == FleetVerdict::passes) passing.insert(member.name);
-  for (const auto& [name, samples] : rates_) {
-    statistics::Sample medians;
-    AcceptedRate rate;
-    for (const auto& [who, values] : samples) {
-      if (passing.count(who.first) == 0) continue;
-      medians.push_back(statistics::median(values));
-      rate.repeats += values.size();
+  // Whether one of its points was tried often enough, and was never measured.
+  bool FleetJudge::fails_always(const Unit& unit) const {
+    return std::ranges::any_of(unit.tried, [&](const auto& entry) {
+      return entry.second.measured == 0 && entry.second.failed >= benchmark_.fleet.first;
+    });
+    bool FleetJudge::asks_only(const Unit& unit) const {
+      // With groups, the first two rounds test a link within and one across groups of each machine.
+      return unit.pair_round >= (groups_.empty() ? 1 : 2);
     }
-    if (medians.empty()) continue;
-    rate.machines = medians.size();
-    rate.rate = statistics::median(medians);
-    const statistics::Interval interval = statistics::median_interval(medians).interval;
-    rate.low = interval.low;
-    rate.high = interval.high;
-    out.rates[name] = rate;
-  }
-  for (const auto& [key, units] : texts_)
-    for (const auto& [unit, texts] : units)
-      if (passing.count(unit) != 0) out.same[key] = texts.begin()->first;
-  return out;
-}
 
-}  // namespace tally
+    std::vector<int> FleetJudge::not_needed() const {
+      const FleetReport report = verdicts(false);
+      const LinkQuestions questions(
+          report, [&](const std::string& pair) { return !asks_only(units_.at(pair)); });
+      std::vector<int> ids;
+      for (const FleetMember& member : report.members) {
+        const Unit& unit = units_.at(member.name);
+        // Machines whose jobs fail say nothing more by failing again.
+        const bool decided = member.verdict != FleetVerdict::undecided || fails_always(unit) ||
+                             (member.failed + member.lost >= benchmark_.fleet.first &&
+                              member.failed + member.lost > member.measured);
+        const bool idle = asks_only(unit) && !questions.are_answered_by(member.name);
+        const bool enough =
+            nothing_judges(member) && std::ranges::all_of(member.findings, [](const auto& finding) {
+              return finding.repeats >= static_cast<int>(statistics::kFewestForMedian);
+            });
+        if (decided || idle || enough)
+          ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
+      }
+      return ids;
+    }
+
+    FleetBaseline FleetJudge::accepted() const {
+      FleetBaseline out;
+      std::set<std::string> passing;
+      const FleetReport report = verdicts(false);
+      for (const FleetMember& member : report.members)
+        if (member.verdict == FleetVerdict::passes || (!member.is_bad() && nothing_judges(member)))
+          passing.insert(member.name);
+      for (const auto& [name, samples] : rates_) {
+        statistics::Sample medians, repeats;
+        AcceptedRate rate;
+        for (const auto& [who, values] : samples) {
+          if (passing.count(who.first) == 0) continue;
+          medians.push_back(statistics::median(values));
+          repeats.insert(repeats.end(), values.begin(), values.end());
+        }
+        if (medians.empty()) continue;
+        rate.machines = medians.size();
+        rate.repeats = repeats.size();
+        rate.rate = statistics::median(medians);
+        // Few machines have no interval: that of their repeats.
+        const bool few = medians.size() < statistics::kFewestInFleet;
+        const statistics::Interval interval =
+            statistics::median_interval(few ? repeats : medians).interval;
+        rate.low = interval.low;
+        rate.high = interval.high;
+        out.rates[name] = rate;
+      }
+      for (const auto& [key, units] : texts_)
+        for (const auto& [unit, texts] : units)
+          if (passing.count(unit) != 0) out.same[key] = texts.begin()->first;
+      return out;
+    }
+
+  }  // namespace tally

@@ -15,6 +15,7 @@
 #include "engine/results/read/views.h"
 #include "engine/results/rows/records.h"
 #include "engine/statistics/fleet.h"
+#include "engine/workflow/fleet_pairs.h"
 #include "engine/workflow/workflow.h"
 
 namespace tally {
@@ -48,6 +49,7 @@ struct FleetFinding {
   std::string part;
   double rate = 0;  // the median of the repeats
   int repeats = 0;
+  bool compared = false;  // with a median or a baseline
   statistics::RateVerdict verdict = statistics::RateVerdict::undecided;
   statistics::RateDeviations deviations;
 };
@@ -59,6 +61,7 @@ struct FleetMember {
   bool is_pair = false;
   FleetVerdict verdict = FleetVerdict::undecided;
   std::string why;    // a clause, of a verdict that is not `passes`
+  std::string part;   // whose the verdict is; empty: the whole machine's
   std::string lacks;  // a clause: what others have and it has not; it does not pass
   std::vector<FleetFinding> findings;
   std::vector<std::pair<std::string, std::string>> shown;  // `show` and `same`: name, text
@@ -85,6 +88,8 @@ struct FleetReport {
 // others measure later moves the median against which it has passed. The name of its fact: this and
 // the machine's.
 inline constexpr const char* kFleetFact = "fleet: ";
+// That of the budget which `continue` gave.
+inline constexpr const char* kBudgetFact = "fleet budget";
 
 class FleetJudge {
  public:
@@ -95,13 +100,14 @@ class FleetJudge {
   Status read(const Journal& journal, const std::string& run_dir, Evaluator& evaluator);
   // Decides by the rates what can be decided now, for good. The facts that the run is to keep.
   Journal::Facts decide();
-  // Takes what an earlier engine has decided.
+  // Takes what an earlier engine has decided, and the newest budget.
   void take_decided(const Journal::Facts& facts);
   FleetReport report() const;
   // The workpackages that have not begun and need not run: those of machines and links that are
-  // decided, pairs that would not tell more, and all once the budget is spent.
+  // decided, and pairs that would not tell more.
   std::vector<int> not_needed() const;
-  // The values of the machines that pass.
+  bool is_spent() const;  // the budget
+  // The values of the machines that pass, and of those that nothing judges.
   FleetBaseline accepted() const;
 
  private:
@@ -124,11 +130,18 @@ class FleetJudge {
   void take(const Record& row, const WorkpackageView& view);
   std::string point_of(const Record& row) const;
   bool fails_always(const Unit& unit) const;
+  // Whether the pairs of a later round are tested only where they answer a question.
+  bool asks_only(const Unit& unit) const;
   // The verdicts, without words. The deviations take most of the time.
   FleetReport verdicts(bool with_deviations) const;
   void judge_rates(FleetReport& report, bool with_deviations) const;
   void judge_bits(FleetReport& report) const;
   void find_gaps(FleetReport& report) const;
+  std::string right_text(const std::string& key) const;
+  std::string part_words(const std::string& part) const;
+  // Whether no number of repeats can decide it: too few machines have a median, and there is no
+  // baseline.
+  bool nothing_judges(const FleetMember& member) const;
   void explain(FleetMember& member) const;
 
   const Benchmark& benchmark_;
@@ -136,6 +149,7 @@ class FleetJudge {
   std::set<std::string> point_names_;  // the parameters that tell points apart, but for the machine
   std::map<std::string, FleetRateName> metrics_;  // by the pattern
   std::map<std::string, int, std::less<>> pair_rounds_;
+  const FleetGroups groups_;
   std::vector<std::string> order_;  // names of units
   std::map<std::string, Unit> units_;
   std::map<FleetRateName, Samples> rates_;  // as they were printed
@@ -146,6 +160,7 @@ class FleetJudge {
   std::map<std::string, FleetVerdict> decided_;  // passes or slow, by name
   std::set<int> read_;                           // ids
   double seconds_ = 0;                           // of nodes
+  double budget_ = 0;                            // node-hours; 0: none
 };
 
 }  // namespace tally

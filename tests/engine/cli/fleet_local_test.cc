@@ -111,7 +111,8 @@ TEST_CASE("fleet: a baseline finds what all machines have in common, and tells b
   // Two GPUs have no median of their own.
   ran = here.fleet("--nodes 0");
   CHECK(ran.code == 1);
-  CHECK(has(here.verdicts("000001"), "0 undecided after 24 measurements\n"));
+  CHECK(has(here.verdicts("000001"),
+            "0 undecided after 6 measurements; fewer than 4 have no median: --accept makes"));
   here.file("slow", "all\n");
   here.file("wrong", "1.2\n");
   ran = here.fleet("--nodes 0,1 --baseline fleet.baseline.json");
@@ -125,6 +126,26 @@ TEST_CASE("fleet: a baseline finds what all machines have in common, and tells b
   ran = here.fleet("--nodes 0,1 --baseline broken.json");
   CHECK(ran.code != 0);
   CHECK(has(ran.err, "is not a fleet's baseline"));
+}
+
+TEST_CASE("fleet: one machine is accepted as it is, and judged by that later") {
+  LocalFleet here;
+  std::string text = kWorkflow;
+  text.replace(text.find(", part: gpu"), 11, "");
+  here.file("fleet.yaml", text);
+  here.sh("sed -i 's/for gpu in 0 1/for gpu in 0/' program");
+  Ran ran = here.fleet("--nodes 0 --accept");
+  INFO(ran.out, ran.err);
+  CHECK(ran.code == 1);  // nothing has judged it
+  CHECK(has(ran.out, "fleet.baseline.json"));
+  CHECK(here.starts() == 6);
+  ran = here.fleet("--nodes 0 --baseline fleet.baseline.json");
+  CHECK(ran.code == 0);
+  CHECK(has(here.verdicts("000001"), "0 passes"));
+  here.file("slow", "all\n");
+  ran = here.fleet("--nodes 0 --baseline fleet.baseline.json");
+  CHECK(ran.code == 5);
+  CHECK(has(here.verdicts("000002"), "0 slow "));
 }
 
 TEST_CASE("fleet: a machine whose program fails has no verdict, and is not tried for ever") {
