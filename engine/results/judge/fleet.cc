@@ -365,6 +365,11 @@ void FleetJudge::judge_bits(FleetReport& report) const {
     const std::string right = right_text(key);
     const std::string label = key.substr(key.find('\0') + 1);
     const bool alike = units.size() == 1 && units.begin()->second.size() == 1;
+    const auto accepted = baseline_.same.find(key);
+    if (accepted != baseline_.same.end() && accepted->second != right)
+      report.notes.push_back(fmt::format(
+          "{}: nobody has the accepted {}: another program or kind of machine, or all are wrong",
+          label, accepted->second));
     if (right.empty() && !alike)
       report.notes.push_back(fmt::format(
           "{}: no text is that of more than half of the machines; which is right cannot be told",
