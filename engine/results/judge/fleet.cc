@@ -366,7 +366,8 @@ void FleetJudge::judge_bits(FleetReport& report) const {
     const std::string label = key.substr(key.find('\0') + 1);
     const bool alike = units.size() == 1 && units.begin()->second.size() == 1;
     const auto accepted = baseline_.same.find(key);
-    if (accepted != baseline_.same.end() && accepted->second != right)
+    const bool strange = accepted != baseline_.same.end() && accepted->second != right;
+    if (strange)
       report.notes.push_back(fmt::format(
           "{}: nobody has the accepted {}: another program or kind of machine, or all are wrong",
           label, accepted->second));
@@ -387,6 +388,9 @@ void FleetJudge::judge_bits(FleetReport& report) const {
         member.part = other->second.size() == 1 ? *other->second.begin() : std::string();
         member.why = fmt::format("{}{} is {}, on the others {}", part_words(member.part), label,
                                  other->first, right);
+      } else if (strange && member.verdict == FleetVerdict::passes) {
+        member.verdict = FleetVerdict::undecided;
+        member.why = label + " is not the accepted one";
       }
     }
   }
@@ -460,180 +464,182 @@ void FleetJudge::find_gaps(FleetReport& report) const {
       if (passes && !member->lacks.empty()) member->verdict = FleetVerdict::undecided;
     }
   }
+}
 
-  // "gpu 3: ".
-  std::string FleetJudge::part_words(const std::string& part) const {
-    return part.empty() ? part : fmt::format("{} {}: ", benchmark_.fleet.part.value, part);
+// "gpu 3: ".
+std::string FleetJudge::part_words(const std::string& part) const {
+  return part.empty() ? part : fmt::format("{} {}: ", benchmark_.fleet.part.value, part);
+}
+
+bool FleetJudge::nothing_judges(const FleetMember& member) const {
+  const auto alike = std::ranges::count_if(
+      units_, [&](const auto& unit) { return unit.second.member.is_pair == member.is_pair; });
+  return static_cast<size_t>(alike) < statistics::kFewestInFleet && !member.findings.empty() &&
+         std::ranges::none_of(member.findings,
+                              [](const FleetFinding& finding) { return finding.compared; });
+}
+
+// Says why a member is not decided, or slow.
+void FleetJudge::explain(FleetMember& member) const {
+  const FleetFinding* finding = member.decisive();
+  if (member.verdict == FleetVerdict::slow && finding != nullptr) {
+    member.part = finding->part;
+    const auto& [of_median, of_baseline] = finding->deviations;
+    const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
+    member.why = fmt::format("{}{} is below the {} by {}", part_words(member.part),
+                             finding->name.text(), median ? "median" : "baseline",
+                             percent_below(median ? *of_median : *of_baseline));
   }
-
-  bool FleetJudge::nothing_judges(const FleetMember& member) const {
-    const auto alike = std::ranges::count_if(
-        units_, [&](const auto& unit) { return unit.second.member.is_pair == member.is_pair; });
-    return static_cast<size_t>(alike) < statistics::kFewestInFleet && !member.findings.empty() &&
-           std::ranges::none_of(member.findings,
-                                [](const FleetFinding& finding) { return finding.compared; });
+  if (member.verdict != FleetVerdict::undecided || !member.why.empty()) return;
+  std::vector<std::string> marks;
+  const auto add = [&](int count, const char* word) {
+    if (count > 0) marks.push_back(fmt::format("{} {}", count, word));
+  };
+  add(member.lost, "LOST");
+  add(member.failed, "FAILED");
+  add(member.busy, kBusy);
+  add(member.throttled, kThrottled);
+  if (member.measured == 0) {
+    member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
+    return;
   }
+  member.why =
+      fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
+  if (!marks.empty()) member.why += ", and " + join(marks, ", ");
+  if (!member.lacks.empty()) member.why.insert(0, member.lacks + " ");
+  if (nothing_judges(member))
+    member.why += fmt::format("; fewer than {} have no median: --accept makes a baseline",
+                              statistics::kFewestInFleet);
+}
 
-  // Says why a member is not decided, or slow.
-  void FleetJudge::explain(FleetMember & member) const {
-    const FleetFinding* finding = member.decisive();
-    if (member.verdict == FleetVerdict::slow && finding != nullptr) {
-      member.part = finding->part;
-      const auto& [of_median, of_baseline] = finding->deviations;
-      const bool median = of_median && (!of_baseline || of_median->change <= of_baseline->change);
-      member.why = fmt::format("{}{} is below the {} by {}", part_words(member.part),
-                               finding->name.text(), median ? "median" : "baseline",
-                               percent_below(median ? *of_median : *of_baseline));
-    }
-    if (member.verdict != FleetVerdict::undecided || !member.why.empty()) return;
-    std::vector<std::string> marks;
-    const auto add = [&](int count, const char* word) {
-      if (count > 0) marks.push_back(fmt::format("{} {}", count, word));
-    };
-    add(member.lost, "LOST");
-    add(member.failed, "FAILED");
-    add(member.busy, kBusy);
-    add(member.throttled, kThrottled);
-    if (member.measured == 0) {
-      member.why = marks.empty() ? "not measured" : "no measurement: " + join(marks, ", ");
-      return;
-    }
-    member.why =
-        fmt::format("after {} measurement{}", member.measured, member.measured == 1 ? "" : "s");
-    if (!marks.empty()) member.why += ", and " + join(marks, ", ");
-    if (!member.lacks.empty()) member.why.insert(0, member.lacks + " ");
-    if (nothing_judges(member))
-      member.why += fmt::format("; fewer than {} have no median: --accept makes a baseline",
-                                statistics::kFewestInFleet);
-  }
-
-  FleetReport FleetJudge::verdicts(bool with_deviations) const {
-    FleetReport report;
-    for (const bool pairs : {false, true}) {
-      for (const std::string& name : order_) {
-        const FleetMember& member = units_.at(name).member;
-        const bool tested = member.measured + member.failed + member.lost + member.busy +
-                                member.throttled + member.open >
-                            0;
-        if (member.is_pair == pairs && tested) report.members.push_back(member);
-      }
-    }
-    judge_rates(report, with_deviations);
-    judge_bits(report);
-    find_gaps(report);
-    report.node_hours = seconds_ / kSecondsOfHour;
-    report.budget = budget_;
-    return report;
-  }
-
-  bool FleetJudge::is_spent() const {
-    return budget_ > 0 && seconds_ / kSecondsOfHour >= budget_;
-  }
-
-  FleetReport FleetJudge::report() const {
-    FleetReport report = verdicts(true);
-    for (FleetMember& member : report.members) {
-      explain(member);
-      const auto& shown = units_.at(member.name).shown;
-      if (shown.empty()) continue;
-      const FleetFinding* decisive = member.decisive();
-      const auto part = !member.part.empty()  ? shown.find(member.part)
-                        : decisive == nullptr ? shown.begin()
-                                              : shown.find(decisive->part);
-      member.shown = (part == shown.end() ? shown.begin() : part)->second;
-    }
-    assign_links(report);
-    for (const std::string& line : split_strip(benchmark_.fleet.find_given("not_tested"), "\n")) {
-      const size_t colon = line.find(": ");
-      if (colon != std::string::npos)
-        report.not_tested.emplace_back(line.substr(0, colon), line.substr(colon + 2));
-    }
-    return report;
-  }
-
-  Journal::Facts FleetJudge::decide() {
-    Journal::Facts facts;
-    for (const FleetMember& member : verdicts(false).members) {
-      if (member.verdict != FleetVerdict::passes && member.verdict != FleetVerdict::slow) continue;
-      if (decided_.emplace(member.name, member.verdict).second)
-        facts.emplace_back(kFleetFact + member.name, fleet_word(member.verdict));
-    }
-    return facts;
-  }
-
-  void FleetJudge::take_decided(const Journal::Facts& facts) {
-    for (const auto& [name, word] : facts) {
-      if (name == kBudgetFact) budget_ = std::strtod(word.c_str(), nullptr);
-      if (!starts_with(name, kFleetFact)) continue;
-      for (const FleetVerdict verdict : {FleetVerdict::passes, FleetVerdict::slow})
-        if (word == fleet_word(verdict))
-          decided_.emplace(name.substr(std::string_view(kFleetFact).size()), verdict);
+FleetReport FleetJudge::verdicts(bool with_deviations) const {
+  FleetReport report;
+  for (const bool pairs : {false, true}) {
+    for (const std::string& name : order_) {
+      const FleetMember& member = units_.at(name).member;
+      const bool tested = member.measured + member.failed + member.lost + member.busy +
+                              member.throttled + member.open >
+                          0;
+      if (member.is_pair == pairs && tested) report.members.push_back(member);
     }
   }
+  judge_rates(report, with_deviations);
+  judge_bits(report);
+  find_gaps(report);
+  report.node_hours = seconds_ / kSecondsOfHour;
+  report.budget = budget_;
+  return report;
+}
 
-  // Whether one of its points was tried often enough, and was never measured.
-  bool FleetJudge::fails_always(const Unit& unit) const {
-    return std::ranges::any_of(unit.tried, [&](const auto& entry) {
-      return entry.second.measured == 0 && entry.second.failed >= benchmark_.fleet.first;
-    });
-    bool FleetJudge::asks_only(const Unit& unit) const {
-      // With groups, the first two rounds test a link within and one across groups of each machine.
-      return unit.pair_round >= (groups_.empty() ? 1 : 2);
+bool FleetJudge::is_spent() const {
+  return budget_ > 0 && seconds_ / kSecondsOfHour >= budget_;
+}
+
+FleetReport FleetJudge::report() const {
+  FleetReport report = verdicts(true);
+  for (FleetMember& member : report.members) {
+    explain(member);
+    const auto& shown = units_.at(member.name).shown;
+    if (shown.empty()) continue;
+    const FleetFinding* decisive = member.decisive();
+    const auto part = !member.part.empty()  ? shown.find(member.part)
+                      : decisive == nullptr ? shown.begin()
+                                            : shown.find(decisive->part);
+    member.shown = (part == shown.end() ? shown.begin() : part)->second;
+  }
+  assign_links(report);
+  for (const std::string& line : split_strip(benchmark_.fleet.find_given("not_tested"), "\n")) {
+    const size_t colon = line.find(": ");
+    if (colon != std::string::npos)
+      report.not_tested.emplace_back(line.substr(0, colon), line.substr(colon + 2));
+  }
+  return report;
+}
+
+Journal::Facts FleetJudge::decide() {
+  Journal::Facts facts;
+  for (const FleetMember& member : verdicts(false).members) {
+    if (member.verdict != FleetVerdict::passes && member.verdict != FleetVerdict::slow) continue;
+    if (decided_.emplace(member.name, member.verdict).second)
+      facts.emplace_back(kFleetFact + member.name, fleet_word(member.verdict));
+  }
+  return facts;
+}
+
+void FleetJudge::take_decided(const Journal::Facts& facts) {
+  for (const auto& [name, word] : facts) {
+    if (name == kBudgetFact) budget_ = std::strtod(word.c_str(), nullptr);
+    if (!starts_with(name, kFleetFact)) continue;
+    for (const FleetVerdict verdict : {FleetVerdict::passes, FleetVerdict::slow})
+      if (word == fleet_word(verdict))
+        decided_.emplace(name.substr(std::string_view(kFleetFact).size()), verdict);
+  }
+}
+
+// Whether one of its points was tried often enough, and was never measured.
+bool FleetJudge::fails_always(const Unit& unit) const {
+  return std::ranges::any_of(unit.tried, [&](const auto& entry) {
+    return entry.second.measured == 0 && entry.second.failed >= benchmark_.fleet.first;
+  });
+}
+
+bool FleetJudge::asks_only(const Unit& unit) const {
+  // With groups, the first two rounds test a link within and one across groups of each machine.
+  return unit.pair_round >= (groups_.empty() ? 1 : 2);
+}
+
+std::vector<int> FleetJudge::not_needed() const {
+  const FleetReport report = verdicts(false);
+  const LinkQuestions questions(
+      report, [&](const std::string& pair) { return !asks_only(units_.at(pair)); });
+  std::vector<int> ids;
+  for (const FleetMember& member : report.members) {
+    const Unit& unit = units_.at(member.name);
+    // Machines whose jobs fail say nothing more by failing again.
+    const bool decided = member.verdict != FleetVerdict::undecided || fails_always(unit) ||
+                         (member.failed + member.lost >= benchmark_.fleet.first &&
+                          member.failed + member.lost > member.measured);
+    const bool idle = asks_only(unit) && !questions.are_answered_by(member.name);
+    const bool enough =
+        nothing_judges(member) && std::ranges::all_of(member.findings, [](const auto& finding) {
+          return finding.repeats >= static_cast<int>(statistics::kFewestForMedian);
+        });
+    if (decided || idle || enough) ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
+  }
+  return ids;
+}
+
+FleetBaseline FleetJudge::accepted() const {
+  FleetBaseline out;
+  std::set<std::string> passing;
+  const FleetReport report = verdicts(false);
+  for (const FleetMember& member : report.members)
+    if (member.verdict == FleetVerdict::passes || (!member.is_bad() && nothing_judges(member)))
+      passing.insert(member.name);
+  for (const auto& [name, samples] : rates_) {
+    statistics::Sample medians, repeats;
+    AcceptedRate rate;
+    for (const auto& [who, values] : samples) {
+      if (passing.count(who.first) == 0) continue;
+      medians.push_back(statistics::median(values));
+      repeats.insert(repeats.end(), values.begin(), values.end());
     }
+    if (medians.empty()) continue;
+    rate.machines = medians.size();
+    rate.repeats = repeats.size();
+    rate.rate = statistics::median(medians);
+    // Few machines have no interval: that of their repeats.
+    const bool few = medians.size() < statistics::kFewestInFleet;
+    const statistics::Interval interval =
+        statistics::median_interval(few ? repeats : medians).interval;
+    rate.low = interval.low;
+    rate.high = interval.high;
+    out.rates[name] = rate;
+  }
+  for (const auto& [key, units] : texts_)
+    for (const auto& [unit, texts] : units)
+      if (passing.count(unit) != 0) out.same[key] = texts.begin()->first;
+  return out;
+}
 
-    std::vector<int> FleetJudge::not_needed() const {
-      const FleetReport report = verdicts(false);
-      const LinkQuestions questions(
-          report, [&](const std::string& pair) { return !asks_only(units_.at(pair)); });
-      std::vector<int> ids;
-      for (const FleetMember& member : report.members) {
-        const Unit& unit = units_.at(member.name);
-        // Machines whose jobs fail say nothing more by failing again.
-        const bool decided = member.verdict != FleetVerdict::undecided || fails_always(unit) ||
-                             (member.failed + member.lost >= benchmark_.fleet.first &&
-                              member.failed + member.lost > member.measured);
-        const bool idle = asks_only(unit) && !questions.are_answered_by(member.name);
-        const bool enough =
-            nothing_judges(member) && std::ranges::all_of(member.findings, [](const auto& finding) {
-              return finding.repeats >= static_cast<int>(statistics::kFewestForMedian);
-            });
-        if (decided || idle || enough)
-          ids.insert(ids.end(), unit.pending.begin(), unit.pending.end());
-      }
-      return ids;
-    }
-
-    FleetBaseline FleetJudge::accepted() const {
-      FleetBaseline out;
-      std::set<std::string> passing;
-      const FleetReport report = verdicts(false);
-      for (const FleetMember& member : report.members)
-        if (member.verdict == FleetVerdict::passes || (!member.is_bad() && nothing_judges(member)))
-          passing.insert(member.name);
-      for (const auto& [name, samples] : rates_) {
-        statistics::Sample medians, repeats;
-        AcceptedRate rate;
-        for (const auto& [who, values] : samples) {
-          if (passing.count(who.first) == 0) continue;
-          medians.push_back(statistics::median(values));
-          repeats.insert(repeats.end(), values.begin(), values.end());
-        }
-        if (medians.empty()) continue;
-        rate.machines = medians.size();
-        rate.repeats = repeats.size();
-        rate.rate = statistics::median(medians);
-        // Few machines have no interval: that of their repeats.
-        const bool few = medians.size() < statistics::kFewestInFleet;
-        const statistics::Interval interval =
-            statistics::median_interval(few ? repeats : medians).interval;
-        rate.low = interval.low;
-        rate.high = interval.high;
-        out.rates[name] = rate;
-      }
-      for (const auto& [key, units] : texts_)
-        for (const auto& [unit, texts] : units)
-          if (passing.count(unit) != 0) out.same[key] = texts.begin()->first;
-      return out;
-    }
-
-  }  // namespace tally
+}  // namespace tally
