@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <tuple>
 
 #include "engine/base/text.h"
@@ -398,6 +399,9 @@ void FleetJudge::judge_bits(FleetReport& report) const {
 
 namespace {
 
+// Members of one kind have the same rates. Links across groups have points of their own.
+enum class MemberKind : uint8_t { machine, link, link_across };
+
 // Members that have fewer values of a name than most: a GPU that is gone is not slow.
 void find_fewer(const std::string& label, const std::string& part,
                 const std::map<std::string, size_t>& counts,
@@ -429,10 +433,14 @@ void FleetJudge::find_gaps(FleetReport& report) const {
     if (!baseline_.rates.empty() && baseline_.rates.count(name) == 0)
       report.notes.push_back(fmt::format(
           "{}: the baseline does not have it; it is judged by the median alone", name.text()));
-  for (const bool pairs : {false, true}) {
+  const auto kind_of = [&](const FleetMember& member) {
+    if (!member.is_pair) return MemberKind::machine;
+    return is_across(groups_, member.name) ? MemberKind::link_across : MemberKind::link;
+  };
+  for (const MemberKind kind : {MemberKind::machine, MemberKind::link, MemberKind::link_across}) {
     std::vector<FleetMember*> members;
     for (FleetMember& member : report.members)
-      if (member.is_pair == pairs && member.measured > 0) members.push_back(&member);
+      if (kind_of(member) == kind && member.measured > 0) members.push_back(&member);
     for (const auto& [name, samples] : rates_) {
       std::map<std::string, size_t> counts;
       for (const auto& [who, values] : samples) ++counts[who.first];
@@ -456,7 +464,8 @@ void FleetJudge::find_gaps(FleetReport& report) const {
           member->lacks = fmt::format("no {} of the baseline", name.text());
       }
       for (const Text& name : benchmark_.fleet.same)
-        if (!pairs && printed_.count(name.value) == 0) member->lacks = "no " + name.value;
+        if (kind == MemberKind::machine && printed_.count(name.value) == 0)
+          member->lacks = "no " + name.value;
       for (const auto& [where, count] : tried)
         if (count.measured == 0)
           member->lacks = "nothing of " + (where.second.empty() ? where.first : where.second);
