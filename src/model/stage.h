@@ -14,6 +14,7 @@
 #include "src/device/tensor.h"
 #include "src/model/architecture.h"
 #include "src/nn/deferred_update.h"
+#include "src/nn/gemm_hook.h"
 #include "src/nn/parameters.h"
 #include "src/parallel/collectives/communicator.h"
 #include "src/parallel/collectives/mesh.h"
@@ -116,6 +117,9 @@ class Stage {
   // to the last. Only models that report parameters call it.
   using WeightHook = std::function<void(int parameter)>;
   void set_weight_hook(WeightHook hook) { weight_hook_ = std::move(hook); }
+
+  // `hook` hears the GEMMs of all passes (--explain); empty: nobody does. Only explicit models call it.
+  virtual void set_gemm_hook(const GemmHook& hook) { static_cast<void>(hook); }
 
   // The head's logits in the last evaluate(), in device memory: classification [S,classes],
   // question answering [2,S,T] (start and end; -infinity beyond the sequence). Undefined: none.

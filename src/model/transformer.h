@@ -25,6 +25,7 @@ class Transformer : public Stage {
   void backward(ActivationSet& set) override;
   void evaluate(const Batch& batch, const Pass& pass, ActivationSet& set) override;
   size_t scratch_bytes() const override { return arena_.bytes(); }
+  void set_gemm_hook(const GemmHook& hook) override { context_.gemm_hook = hook; }
   std::vector<Tensor> exchanged() const override;
   std::vector<int> reported_parameters() const override;
   // Covers all matrices of the blocks from the second block's attention projection on, and what

@@ -9,6 +9,7 @@
 #include "src/device/step_state.h"
 #include "src/device/tensor.h"
 #include "src/nn/fp8.h"
+#include "src/nn/gemm_hook.h"
 #include "src/nn/tensor_parallel.h"
 
 namespace tally::train {
@@ -91,6 +92,7 @@ struct LayerContext {
   Fp8Scratch fp8;          // undefined: no layer is in FP8
   bool accumulate = true;  // gradients of matrices are added to; false: overwritten
   TensorParallel tensor;
+  GemmHook gemm_hook;
 };
 
 }  // namespace tally::train

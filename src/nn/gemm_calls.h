@@ -2,22 +2,15 @@
 // GEMM with weights goes through call_gemm().
 #pragma once
 
-#include <functional>
 #include <string>
 #include <tuple>
 #include <type_traits>
 
+#include "src/nn/context.h"
 #include "src/ops/fp8/fp8.h"
 #include "src/ops/linear/linear.h"
 
 namespace tally::train {
-
-struct GemmCall {
-  std::string name;             // the operation and the shapes of its operands
-  std::function<void()> again;  // on the same operands, as long as their memory lives
-};
-// Hears each call on this process; empty: nobody listens. Calls that a CUDA graph replays are none.
-inline std::function<void(const GemmCall&)> gemm_listener;
 
 namespace gemm_calls {
 
@@ -42,24 +35,24 @@ std::string shape_of(const Operand& operand) {
 
 }  // namespace gemm_calls
 
-// Tells the listener of a call without making it.
+// Tells the context's hook of a call without making it.
 template <typename... Arguments>
 void note_gemm(const Operation<void(const Compute&, Arguments...)>& operation,
-               const Compute& compute, std::type_identity_t<Arguments>... arguments) {
-  if (!gemm_listener) return;
+               const LayerContext& c, std::type_identity_t<Arguments>... arguments) {
+  if (!c.gemm_hook) return;
   std::string name = operation.name();
   ((name += gemm_calls::shape_of(arguments)), ...);
-  gemm_listener({name, [&operation, compute,
-                        operands = std::tuple<std::decay_t<Arguments>...>(arguments...)] {
-                   std::apply([&](const auto&... each) { operation(compute, each...); }, operands);
-                 }});
+  c.gemm_hook({name, [&operation, compute = c.compute,
+                      operands = std::tuple<std::decay_t<Arguments>...>(arguments...)] {
+                 std::apply([&](const auto&... each) { operation(compute, each...); }, operands);
+               }});
 }
 
 template <typename... Arguments>
 void call_gemm(const Operation<void(const Compute&, Arguments...)>& operation,
-               const Compute& compute, std::type_identity_t<Arguments>... arguments) {
-  operation(compute, arguments...);
-  note_gemm(operation, compute, arguments...);
+               const LayerContext& c, std::type_identity_t<Arguments>... arguments) {
+  operation(c.compute, arguments...);
+  note_gemm(operation, c, arguments...);
 }
 
 }  // namespace tally::train

@@ -96,20 +96,20 @@ void Linear::forward_fp8(const LayerContext& c, const LinearInput& in, const Ten
   }
   // The sum over the tensor cores' products may be the fast one: only gradients add up over many
   // steps.
-  call_gemm(fp8_gemm, c.compute, rows_of(x), rows_of(fp8), Out(y),
+  call_gemm(fp8_gemm, c, rows_of(x), rows_of(fp8), Out(y),
             {added, residual, c.fp8.recipe.fast_forward});
 }
 
 void Linear::forward(const LayerContext& c, const LinearInput& x, const Tensor& y,
                      const Tensor& residual) const {
   if (in_fp8()) return forward_fp8(c, x, y, bias.value, residual);
-  call_gemm(linear_forward, c.compute, x.x, {weight.value, bias.value}, Out(y), residual);
+  call_gemm(linear_forward, c, x.x, {weight.value, bias.value}, Out(y), residual);
 }
 
 void Linear::forward_activation(const LayerContext& c, const LinearInput& x,
                                 const SavedActivation& f, const Tensor& act) const {
   if (!in_fp8())
-    return call_gemm(linear_activation_forward, c.compute, x.x, {weight.value, bias.value}, f.form,
+    return call_gemm(linear_activation_forward, c, x.x, {weight.value, bias.value}, f.form,
                      {Out(f.saved), Out(act)});
   forward_fp8(c, x, f.saved, bias.value, {});
   mlp_activation_forward(c.compute, f.saved, Out(act), f.form.kind, f.amax);
@@ -122,7 +122,7 @@ void Linear::forward_row_parallel(const LayerContext& c, const LinearInput& x,
   if (in_fp8()) {
     forward_fp8(c, x, partial, added, {});
   } else {
-    call_gemm(linear_forward, c.compute, x.x, {weight.value, added}, Out(partial), {});
+    call_gemm(linear_forward, c, x.x, {weight.value, added}, Out(partial), {});
   }
   c.tensor.reduce(c.compute, y);
 }
@@ -141,17 +141,16 @@ OutputGradient Linear::gradient_at_output(const LayerContext& c, const Tensor& d
 void Linear::backward_input(const LayerContext& c, const OutputGradient& dy, const Tensor& dx,
                             const Tensor& addend) const {
   if (in_fp8())
-    return call_gemm(fp8_gemm, c.compute, rows_of(dy.fp8), columns_of(fp8), Out(dx),
-                     {{}, addend, false});
-  call_gemm(linear_backward_input, c.compute, dy.dy, weight.value, Out(dx), addend);
+    return call_gemm(fp8_gemm, c, rows_of(dy.fp8), columns_of(fp8), Out(dx), {{}, addend, false});
+  call_gemm(linear_backward_input, c, dy.dy, weight.value, Out(dx), addend);
 }
 
 void Linear::backward_input_activation(const LayerContext& c, const OutputGradient& dy,
                                        const Linear& before, const SavedActivation& f,
                                        const Tensor& dpre) const {
   if (!in_fp8())
-    return call_gemm(linear_backward_input_activation, c.compute, dy.dy, weight.value,
-                     {f.saved, f.form}, {Out(dpre), Out(before.bias.gradient)});
+    return call_gemm(linear_backward_input_activation, c, dy.dy, weight.value, {f.saved, f.form},
+                     {Out(dpre), Out(before.bias.gradient)});
   backward_input(c, dy, dpre);
   mlp_activation_backward(c.compute, dpre, f.saved, f.form.kind,
                           {Out(dpre), Out(before.bias.gradient), f.amax});
@@ -168,7 +167,7 @@ void Linear::backward_weight_fp8(const LayerContext& c, const OutputGradient& dy
     const bool gathered = magnitudes_of_input(c).gathers();
     fp8_cast(c.compute, in.x, gathered ? in.amaxes : in.amaxes.rows(0, 1), x);
   }
-  call_gemm(fp8_gemm, c.compute, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
+  call_gemm(fp8_gemm, c, columns_of(dy.fp8), columns_of(x), Out(weight.gradient),
             {{}, accumulate ? weight.gradient : Tensor(), false});
 }
 
@@ -176,7 +175,7 @@ void Linear::backward_weight(const LayerContext& c, const OutputGradient& dy, co
                              bool adds) const {
   const bool accumulate = (c.accumulate || adds) && !weight.overwrite;
   if (in_fp8()) return backward_weight_fp8(c, dy, x, accumulate);
-  call_gemm(linear_backward_weight, c.compute, dy.dy, x.x, {Out(weight.gradient), {}, accumulate});
+  call_gemm(linear_backward_weight, c, dy.dy, x.x, {Out(weight.gradient), {}, accumulate});
 }
 
 void Linear::backward_bias(const LayerContext& c, const Tensor& dy, int64_t first,
@@ -204,9 +203,9 @@ void Linear::backward(const LayerContext& c, const OutputGradient& gradient, con
 
 void Linear::backward_whole(const LayerContext& c, const Tensor& dy, const Tensor& x,
                             const Tensor& dx, bool adds) const {
-  call_gemm(linear_backward_weight, c.compute, dy, x,
+  call_gemm(linear_backward_weight, c, dy, x,
             {Out(weight.gradient), Out(bias.gradient), c.accumulate || adds});
-  call_gemm(linear_backward_input, c.compute, dy, weight.value, Out(dx), {});
+  call_gemm(linear_backward_input, c, dy, weight.value, Out(dx), {});
 }
 
 }  // namespace tally::train

@@ -92,7 +92,7 @@ void LmHead::forward_backward(const LayerContext& c, const Tensor& x_part, const
     if (fused) {
       linear_cross_entropy(c.compute, head, gradient, results);
       // The fused GEMM scales x, so that it cannot be called again: the plain one stands for it.
-      note_gemm(linear_forward, c.compute, part, {decoder_.weight.value, {}}, results.e, {});
+      note_gemm(linear_forward, c, part, {decoder_.weight.value, {}}, results.e, {});
     } else {
       decoder_.forward(c, part, logits);
       if (c.tensor.divides()) {

@@ -10,7 +10,7 @@
 
 #include "src/device/events.h"
 #include "src/device/step_state.h"
-#include "src/nn/gemm_calls.h"
+#include "src/nn/gemm_hook.h"
 #include "src/train/run/failures.h"
 
 namespace tally::train {
@@ -32,18 +32,13 @@ struct Listened {
 std::vector<Listened> gemms_of_step(StepLoop& loop) {
   std::vector<Listened> found;
   std::map<std::string, size_t> places;
-  gemm_listener = [&](const GemmCall& call) {
+  loop.hear_gemms([&](const GemmCall& call) {
     const auto [place, is_new] = places.try_emplace(call.name, found.size());
     if (is_new) found.push_back({call});
     ++found[place->second].calls;
-  };
-  try {
-    loop.repeat(1, StepLoop::Calls::eager);
-  } catch (...) {
-    gemm_listener = nullptr;
-    throw;
-  }
-  gemm_listener = nullptr;
+  });
+  loop.repeat(1, StepLoop::Calls::eager);
+  loop.hear_gemms({});
   return found;
 }
 

@@ -86,6 +86,10 @@ class StepLoop {
   // Calls::eager nothing is replayed from a CUDA graph. The device is idle before and after.
   enum class Calls : uint8_t { recorded, eager };
   void repeat(int64_t steps, Calls calls = Calls::recorded);
+  // Lets `hook` hear the GEMMs of the stages, until it is replaced by an empty one.
+  void hear_gemms(const GemmHook& hook) {
+    for (Stage* stage : parts_.stages) stage->set_gemm_hook(hook);
+  }
 
  private:
   // The work that is due after the step that was enqueued last.

@@ -83,9 +83,8 @@ TEST_CASE("--explain: steps are done again behind the measured ones, and change 
     const int64_t calls = f.model->calls;
     const auto meeting = alone();
     FakeProfiler profiler(*f.model, missing);
-    f.model->listens = true;
     found = explain({loop, profiler, *f.stream, *meeting}, &why);
-    f.model->listens = false;
+    CHECK(!f.model->gemm_hook);
     traces = profiler.starts;
     CHECK(f.model->calls - calls == 3 * explain_steps);
     // It begins 15 steps before the end.
@@ -95,7 +94,6 @@ TEST_CASE("--explain: steps are done again behind the measured ones, and change 
   REQUIRE(f.record.steps.size() == 20);
   CHECK(f.lines.size() == lines);
   for (size_t k = 0; k < 20; ++k) CHECK(f.record.steps[k].loss == steps[k].loss);
-  CHECK(!gemm_listener);
   CHECK(traces == "9 0 0 ");  // the steps, then two GEMMs
   if (missing > 0) {
     CHECK(found.empty());
@@ -137,14 +135,13 @@ TEST_CASE("GEMMs are told of by operation and shapes, and can be called again") 
   std::vector<float> x(6, 1), w(12, 2), y(8, 0);
   const Tensor tx(x.data(), DType::f32, {2, 3}), tw(w.data(), DType::f32, {4, 3}),
       ty(y.data(), DType::f32, {2, 4});
-  const Compute c(*stream);
+  LayerContext c{.compute = Compute(*stream)};
   call_gemm(linear_forward, c, tx, {tw, {}}, Out(ty), {});  // nobody listens
   CHECK(y[0] == 6);
   std::vector<GemmCall> heard;
-  gemm_listener = [&](const GemmCall& call) { heard.push_back(call); };
+  c.gemm_hook = [&](const GemmCall& call) { heard.push_back(call); };
   call_gemm(linear_forward, c, tx, {tw, {}}, Out(ty), {});
   call_gemm(linear_backward_weight, c, ty, tx, {Out(tw), {}, true});
-  gemm_listener = nullptr;
   REQUIRE(heard.size() == 2);
   CHECK(heard[0].name == "linear_forward 2x3:float32 4x3:float32 2x4:float32");
   CHECK(heard[1].name == "linear_backward_weight 2x4:float32 2x3:float32 4x3:float32 added");

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "src/nn/gemm_calls.h"
+#include "src/nn/gemm_hook.h"
 #include "src/train/step/step_loop.h"
 #include "tests/train/train/numbers_source.h"
 
@@ -35,7 +35,7 @@ class FakeStage final : public Stage {
     of_step.push_back(pass.counted ? pass.counted[0] : -1);
     pass.state->loss_sums[0] += pass.weight * loss(step);
     scales.insert(pass.state->loss_scale);
-    if (listens) tell_of_gemms();
+    tell_of_gemms();
     if (step * micro_batches_ == calls - 1) decays.push_back(pass.state->weight_decay);
     const Tensor gradients = table_.get("w").gradient;
     auto* g = gradients.as<float>();
@@ -51,6 +51,7 @@ class FakeStage final : public Stage {
     pass.state->loss_sums[0] += pass.weight * held_out_loss * labels;
   }
   size_t scratch_bytes() const override { return 0; }
+  void set_gemm_hook(const GemmHook& hook) override { gemm_hook = hook; }
 
   std::function<double(int64_t)> loss = [](int64_t step) {
     return 5.0 - static_cast<double>(step);
@@ -58,8 +59,8 @@ class FakeStage final : public Stage {
   std::function<double(int64_t)> gradient = [](int64_t) { return 0.1; };
   double held_out_loss = 2;
   int64_t calls = 0;
-  bool listens = false;  // tells gemm_listener of GEMMs
-  int64_t gemms = 0;     // that were called again
+  GemmHook gemm_hook;
+  int64_t gemms = 0;  // that were called again
   std::vector<uint64_t> seeds;
   std::vector<int32_t> first_ids, evaluated_ids;
   std::vector<int64_t> evaluated_labels;
@@ -71,8 +72,8 @@ class FakeStage final : public Stage {
 
  private:
   void tell_of_gemms() {
-    if (!gemm_listener) return;
-    for (const char* name : {"once", "twice", "twice"}) gemm_listener({name, [this] { ++gemms; }});
+    if (!gemm_hook) return;
+    for (const char* name : {"once", "twice", "twice"}) gemm_hook({name, [this] { ++gemms; }});
   }
   struct Set final : ActivationSet {
     size_t bytes() const override { return 0; }
