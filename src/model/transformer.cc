@@ -116,6 +116,7 @@ Tensor Transformer::reserve_scratch(int64_t head_elements) {
     if (gathers_casts()) {
       context_.tensor.gathered_casts = make(DType::u8, {m * c}, "all tokens of a part");
       context_.tensor.second_casts = make(DType::u8, {m * c}, "all tokens of a part");
+      context_.tensor.gradient_casts = make(DType::u8, {m * c}, "all tokens of a part");
     }
     context_.tensor.partial = make(type_, {m * widest}, "partial sums").view({m, c});
   }
@@ -165,7 +166,7 @@ std::vector<Tensor> Transformer::exchanged() const {
   const TensorParallel& t = context_.tensor;
   if (!t.divides()) return {};
   if (t.sequence && gathers_casts())
-    return {t.gathered, t.second, t.gathered_casts, t.second_casts, t.partial};
+    return {t.gathered, t.second, t.gathered_casts, t.second_casts, t.gradient_casts, t.partial};
   if (t.sequence) return {t.gathered, t.second, t.partial};
   return {flow_.normed};
 }

@@ -72,9 +72,9 @@ OutputGradient Linear::gather_gradient(const LayerContext& c, const Tensor& part
   if (!gathers_casts(c, scaling)) return gradient_at_output(c, c.tensor.gather(c.compute, part));
   const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
   const Tensor amaxes = of_parts.find(c.compute, part, false, c.fp8.amaxes);
-  const Tensor rows = c.tensor.gather(
+  const Tensor rows = c.tensor.gather_gradient_casts(
       c.compute,
-      cast_part(c, part, amaxes, {c.tensor.gathered_casts, c.fp8.backward, c.fp8.dy_row_scales}));
+      cast_part(c, part, amaxes, {c.tensor.gradient_casts, c.fp8.backward, c.fp8.dy_row_scales}));
   Fp8Copies copies = c.fp8.copies_of_dy(rows.dim(0), rows.dim(1));
   copies.rows = rows;
   fp8_complete(c.compute, amaxes, copies);

@@ -16,6 +16,12 @@ Tensor TensorParallel::gather(Stream& s, const Tensor& part) const {
   return all;
 }
 
+Tensor TensorParallel::gather_gradient_casts(Stream& s, const Tensor& part) const {
+  const Tensor all = all_of(gradient_casts, part.dtype, part);
+  group->all_gather(s, part, all);
+  return all;
+}
+
 Tensor TensorParallel::place_of_cast(const Tensor& memory, DType format, const Tensor& part) const {
   return all_of(memory, format, part).rows(shard() * part.dim(0), part.dim(0));
 }

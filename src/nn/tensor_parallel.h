@@ -21,8 +21,8 @@ struct TensorParallel {
   // Memory of sequence parallelism, [M,C] each: all tokens of a part, all tokens of a second part
   // at the same time, and partial sums for all tokens.
   Tensor gathered, second, partial;
-  // The same of parts that are cast to FP8, u8[M C]; undefined where none are.
-  Tensor gathered_casts, second_casts;
+  // The same of parts that are cast to FP8, u8[M C], and of gradients; undefined where none are.
+  Tensor gathered_casts, second_casts, gradient_casts;
 
   int shards() const { return group ? group->size() : 1; }
   int shard() const { return group ? group->rank() : 0; }
@@ -31,8 +31,10 @@ struct TensorParallel {
   // All tokens of `part`: itself, or `gathered` after it has been filled.
   Tensor gather(Stream& s, const Tensor& part) const;
   // The place for the cast of this process's part[M/shards,C] within all tokens of it, in one of the
-  // memories above. gather() and start_gather() take casts from there.
+  // memories above. gather() and start_gather() take casts from there, and the next one those of
+  // gradients.
   Tensor place_of_cast(const Tensor& memory, DType format, const Tensor& part) const;
+  Tensor gather_gradient_casts(Stream& s, const Tensor& part) const;
   // Memory for the partial sums of all tokens whose sum over the processes goes to `part`.
   Tensor partial_of(const Tensor& part) const { return sequence ? partial : part; }
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.
