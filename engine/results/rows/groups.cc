@@ -138,7 +138,7 @@ State nearest_to_done(State a, State b) {
   const auto rank = [](State state) {
     constexpr std::array kOrder = {State::done,    State::changed,  State::running, State::waiting,
                                    State::pending, State::expected, State::failed,  State::lost};
-    return std::find(kOrder.begin(), kOrder.end(), state);
+    return std::find(kOrder.begin(), kOrder.end(), state) - kOrder.begin();
   };
   return rank(b) < rank(a) ? b : a;
 }
