@@ -7,6 +7,7 @@ root and a mirror; without them those tests are skipped, and say so.
 import contextlib
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -80,7 +81,7 @@ class Static(InFolder):
         super().setUp()
         # Alone, under its own name.
         self.tally = self.here / "tally"
-        shutil.copy(one(f"tally-{VERSION}-linux-*64"), self.tally)
+        shutil.copy(one(f"tally-{VERSION}-linux-{platform.machine()}"), self.tally)
         self.environment = {"PATH": "/usr/bin:/bin", "HOME": str(self.here / "home")}
 
     def test_needs_no_library(self):
@@ -131,8 +132,8 @@ class Static(InFolder):
             self.assertEqual("does not exist" not in done.stderr, known, f"{group}: {done.stderr}")
 
     def test_the_archive(self):
-        self.good("tar", "xzf", one("*.tar.gz"))
-        folder = one("*.tar.gz").name.removesuffix(".tar.gz")
+        self.good("tar", "xzf", one(f"tally-{VERSION}-linux-{platform.machine()}.tar.gz"))
+        folder = one(f"tally-{VERSION}-linux-{platform.machine()}.tar.gz").name.removesuffix(".tar.gz")
         self.uses(self.here / folder / "bin/tally", env=self.environment)
         self.assertTrue((self.here / folder / "share/man/man1/tally.1").is_file())
         self.assertFalse((self.here / "home/.cache").exists())  # its own templates serve
@@ -214,7 +215,7 @@ class Debian(InFolder):
             shutil.copy(package, folder / "packages")
         (folder / "root/small.yaml").write_text(WORKFLOW)
         (folder / "root/cluster.yaml").write_text(CLUSTER)
-        shutil.copy(one(f"tally-{VERSION}-linux-*64"), folder / "root/static")
+        shutil.copy(one(f"tally-{VERSION}-linux-{platform.machine()}"), folder / "root/static")
         for wheel in DIST.glob("*.whl"):
             shutil.copy(wheel, folder / "root")
         cls.root = Root(folder)

@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import tempfile
@@ -12,7 +13,7 @@ import unittest
 
 SOURCE, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 del sys.argv[1:3]
-PROGRAM = next(iter(sorted((BUILD / "dist").glob("tally-*-linux-*64"))), None)
+PROGRAM = next(iter(sorted((BUILD / "dist").glob(f"tally-*-linux-{platform.machine()}"))), None)
 
 
 class Static(unittest.TestCase):
