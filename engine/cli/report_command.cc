@@ -271,7 +271,7 @@ class ReportMaker {
     }
   }
 
-  // Where the time of a step went, for each point whose records say so.
+  // The bars of a step, for each point whose records have them.
   Status add_waterfalls(const Run& run) {
     constexpr size_t kMost = 12;
     std::vector<ExplainedPoint> points;

@@ -1,4 +1,4 @@
-// Where the time of a step went: bars that add up to it, as a program left them in a JSON file
+// The time of a step as bars that add up to it, as a program left them in a JSON file
 // (`results.explain` or `explain`, docs/evidence.md), and why one step takes longer than another.
 #pragma once
 

@@ -30,7 +30,7 @@ struct Waterfall {
 Waterfall waterfall_of(const Record& record);
 
 nlohmann::ordered_json explanation_json(const Record& record);
-// Some lines, or none where there is no explanation.
+// The lines of a table, or none where there is no explanation.
 std::string explanation_summary(const Record& record);
 
 }  // namespace tally::train

@@ -55,7 +55,7 @@ LinearInput Linear::gather_input(const LayerContext& c, const Tensor& part,
   const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
   const Tensor own = cast_part(c, part, of_parts.find(c.compute, part, false, amaxes),
                                {c.tensor.gathered_casts, c.fp8.forward, c.fp8.x_scales});
-  return {c.tensor.gather(c.compute, own), amaxes};
+  return {c.tensor.gather_to(c.compute, c.tensor.gathered_casts, own), amaxes};
 }
 
 LinearInput Linear::start_gather_input(const LayerContext& c, const Tensor& part,
@@ -64,7 +64,7 @@ LinearInput Linear::start_gather_input(const LayerContext& c, const Tensor& part
     return {c.tensor.start_gather(c.compute, part), amaxes};
   const Tensor own =
       cast_part(c, part, amaxes, {c.tensor.second_casts, c.fp8.forward, c.fp8.x_scales});
-  return {c.tensor.start_gather(c.compute, own), amaxes};
+  return {c.tensor.start_gather_to(c.compute, c.tensor.second_casts, own), amaxes};
 }
 
 OutputGradient Linear::gather_gradient(const LayerContext& c, const Tensor& part) const {
@@ -72,8 +72,8 @@ OutputGradient Linear::gather_gradient(const LayerContext& c, const Tensor& part
   if (!gathers_casts(c, scaling)) return gradient_at_output(c, c.tensor.gather(c.compute, part));
   const Fp8Magnitudes of_parts{c.tensor, c.fp8, scaling, true};
   const Tensor amaxes = of_parts.find(c.compute, part, false, c.fp8.amaxes);
-  const Tensor rows = c.tensor.gather_gradient_casts(
-      c.compute,
+  const Tensor rows = c.tensor.gather_to(
+      c.compute, c.tensor.gradient_casts,
       cast_part(c, part, amaxes, {c.tensor.gradient_casts, c.fp8.backward, c.fp8.dy_row_scales}));
   Fp8Copies copies = c.fp8.copies_of_dy(rows.dim(0), rows.dim(1));
   copies.rows = rows;

@@ -1,23 +1,12 @@
 #include "src/nn/tensor_parallel.h"
 
 namespace tally::train {
-namespace {
-
-bool is_fp8(DType type) {
-  return type == DType::e4m3 || type == DType::e5m2;
-}
-
-}  // namespace
-
 Tensor TensorParallel::gather(Stream& s, const Tensor& part) const {
-  if (!sequence) return part;
-  const Tensor all = all_of(is_fp8(part.dtype) ? gathered_casts : gathered, part.dtype, part);
-  group->all_gather(s, part, all);
-  return all;
+  return sequence ? gather_to(s, gathered, part) : part;
 }
 
-Tensor TensorParallel::gather_gradient_casts(Stream& s, const Tensor& part) const {
-  const Tensor all = all_of(gradient_casts, part.dtype, part);
+Tensor TensorParallel::gather_to(Stream& s, const Tensor& memory, const Tensor& part) const {
+  const Tensor all = all_of(memory, part.dtype, part);
   group->all_gather(s, part, all);
   return all;
 }
@@ -36,8 +25,11 @@ void TensorParallel::reduce(Stream& s, const Tensor& part) const {
 }
 
 Tensor TensorParallel::start_gather(Stream& s, const Tensor& part) const {
-  if (!sequence) return part;
-  const Tensor all = all_of(is_fp8(part.dtype) ? second_casts : second, part.dtype, part);
+  return sequence ? start_gather_to(s, second, part) : part;
+}
+
+Tensor TensorParallel::start_gather_to(Stream& s, const Tensor& memory, const Tensor& part) const {
+  const Tensor all = all_of(memory, part.dtype, part);
   group->start_all_gather(s, part, all);
   return all;
 }

@@ -30,11 +30,10 @@ struct TensorParallel {
 
   // All tokens of `part`: itself, or `gathered` after it has been filled.
   Tensor gather(Stream& s, const Tensor& part) const;
-  // The place for the cast of this process's part[M/shards,C] within all tokens of it, in one of the
-  // memories above. gather() and start_gather() take casts from there, and the next one those of
-  // gradients.
+  // The same to another of the memories above, where place_of_cast() is the place for the cast of
+  // this process's part[M/shards,C]. Only with sequence parallelism.
+  Tensor gather_to(Stream& s, const Tensor& memory, const Tensor& part) const;
   Tensor place_of_cast(const Tensor& memory, DType format, const Tensor& part) const;
-  Tensor gather_gradient_casts(Stream& s, const Tensor& part) const;
   // Memory for the partial sums of all tokens whose sum over the processes goes to `part`.
   Tensor partial_of(const Tensor& part) const { return sequence ? partial : part; }
   // part = the sum over the processes of partial_of(part): of this process's tokens, or of all.
@@ -43,6 +42,7 @@ struct TensorParallel {
   // The same; with sequence parallelism they overlap with what is enqueued later: before wait() the
   // result must not be read, nor the operand overwritten. start_gather() fills `second`.
   Tensor start_gather(Stream& s, const Tensor& part) const;
+  Tensor start_gather_to(Stream& s, const Tensor& memory, const Tensor& part) const;
   void start_reduce(Stream& s, const Tensor& part) const;
   void wait(Stream& s) const;
 

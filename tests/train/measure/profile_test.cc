@@ -5,21 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tests/train/measure/kernel_activity.h"
+
 using namespace tally::train;
 using nlohmann::json;
 
 namespace {
-
-DeviceActivity kernel(const std::string& name, int64_t start, int64_t end, uint32_t stream = 7) {
-  DeviceActivity a;
-  a.name = name;
-  a.start = start;
-  a.end = end;
-  a.stream = stream;
-  a.grid = "132x1x1";
-  a.block = "128x1x1";
-  return a;
-}
 
 // Of 1000 ns: gemm runs for 300 and 100, norm for 200, of which 50 overlap with the first gemm and
 // lie on another stream; a copy of 100 lies within norm.

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <random>
 
+#include "tests/train/measure/kernel_activity.h"
+
 using namespace tally::train;
 
 namespace {
@@ -15,17 +17,6 @@ const char* const flash = "void flash_forward_kernel<64>(Flash)";
 const char* const norm = "void norm_forward_kernel<bf16>(bf16 const*)";
 const char* const sum = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)";
 const char* const send = "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)";
-
-DeviceActivity kernel(const char* name, int64_t start, int64_t end, uint32_t stream = 7) {
-  DeviceActivity a;
-  a.name = name;
-  a.start = start;
-  a.end = end;
-  a.stream = stream;
-  a.grid = "132x1x1";
-  a.block = "128x1x1";
-  return a;
-}
 
 DeviceActivity copy(const char* name, int64_t start, int64_t end, int64_t bytes) {
   DeviceActivity a;
